@@ -4,6 +4,7 @@ somebody.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -87,6 +88,64 @@ def growth(study: Study) -> Iterator[str]:
             each.append(f"{who} at batch {best['batch_size']} ({times} times that at batch {first['batch_size']})")
     if each:
         yield f"Throughput is highest: {'; '.join(each)}."
+
+
+def overtaking(x: str, unit: str, where: Name) -> Sentences:
+    """Between which values of a column ``x`` one that was shown to be slower than another is shown to be faster, or the
+    other way round. What ``where`` calls the same belongs together.
+    """
+
+    def answer(study: Study) -> Iterator[str]:
+        rows = study.rows("throughput_ratio")
+        if not len(rows):
+            return
+        shown = rows[rows["verdict"].isin(EXTREME)].sort_values(x)
+        shown = shown.assign(place=[where(row) for _, row in shown.iterrows()])
+        found: dict[str, list[str]] = {}
+        for (place, one, other), of_pair in shown.groupby(["place", "subject", "baseline_subject"], sort=False):
+            for (_, before), (_, after) in itertools.pairwise(of_pair.iterrows()):
+                if before["verdict"] != after["verdict"]:
+                    first, second = (one, other) if after["verdict"] == FASTER else (other, one)
+                    ends = " and ".join(tables.number(row[x]) for row in (before, after))
+                    found.setdefault(f"{first} overtakes {second}", []).append(f"{place}, between {ends} {unit}")
+        each = "; ".join(f"{who} in {'; in '.join(places)}" for who, places in found.items())
+        yield f"{each or 'At no size that was measured is one shown to overtake another'}."
+
+    return answer
+
+
+def soonest(x: str) -> Sentences:
+    """With which value of a column ``x`` each subject is at the threshold soonest, and with which it is not: medians
+    over seeds.
+    """
+
+    def answer(study: Study) -> Iterator[str]:
+        for who, rows in study.rows("epochs_to_threshold").groupby("subject", sort=False):
+            known, words = rows.dropna(subset="estimate"), x.replace("_", " ")
+            missed = ", ".join(f"{value:g}" for value in rows.loc[rows["estimate"].isna(), x])
+            if len(known):
+                first = known.loc[known["estimate"].idxmin()]
+                seconds = f", {tables.number(first['seconds_to_threshold'])} s"
+                seconds = seconds if pd.notna(first["seconds_to_threshold"]) else ""
+                lost = f", times left out: {lost}" if (lost := tables.left_out(first)) else ""
+                runs = f"{first['processes']} of {first['runs']} runs{lost}"
+                text = f"soonest at {words} {first[x]:g}, after {first['estimate']:g} epochs{seconds} ({runs})"
+                text += f"; not at {missed}" if missed else ""
+            else:
+                text = f"not reached at {words} {missed}"
+            yield f"{who}, to the threshold of {rows['threshold'].iloc[0]:g} (median over seeds): {text}."
+
+    return answer
+
+
+def epoch_times(study: Study) -> Iterator[str]:
+    """How much the times of an epoch differ over each subject's conditions, and over runs of one condition."""
+    for who, rows in study.rows("epoch_s").groupby("subject", sort=False):
+        means = rows["estimate"].dropna()
+        if len(means):
+            seeds = 100 * ((rows["highest"] / rows["lowest"]).max() - 1)
+            apart = f", {100 * (means.max() / means.min() - 1):.0f} % apart" if len(means) > 1 else ""
+            yield f"{who}: an epoch takes {tables.span_text([*means], 3)} s{apart}; up to {seeds:.0f} % between seeds."
 
 
 def best(x: str) -> Sentences:

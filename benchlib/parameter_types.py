@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from benchlib import environments, validation, workloads
 from benchlib.condition import (
+    Condition,
     DeviceName,
     EnvironmentName,
     FrameworkName,
@@ -25,6 +26,7 @@ from benchlib.condition import (
     PrecisionName as PrecisionName,
 )
 from benchlib.errors import BenchlibError, shown
+from benchlib.runner import preflight
 from benchlib.stats import planner
 from benchlib.validation import Strict, at_most
 
@@ -75,6 +77,19 @@ def _evaluates(name: str) -> str:
     return name
 
 
+def _operator(name: str) -> str:
+    if not _has_work(name):
+        others = ", ".join(one for one in workloads.names() if _has_work(one))
+        raise ValueError(f"is no operator whose multiply-adds are known; choose {others}")
+    return name
+
+
+def _has_work(name: str) -> bool:
+    loaded = workloads.load(name)
+    of_operator = loaded.kind == "operator" and loaded.work is not None
+    return of_operator and loaded.work(loaded.values({})).multiply_adds > 0
+
+
 Item = TypeVar("Item")
 Grid = Annotated[list[Item], BeforeValidator(not_empty), AfterValidator(_each_once)]
 """A list of values, at least one, each once."""
@@ -83,17 +98,20 @@ DataName = str
 Folder = str | None  # of all results; None: outputs/quick of the project
 Hyperparameters = dict[str, Any]
 InferenceName = Annotated[WorkloadName, AfterValidator(_evaluates)]
+OperatorName = Annotated[WorkloadName, AfterValidator(_operator)]
 
 Seed, Epochs = validation.Seed, validation.Epochs  # the limits of ``Lab.train``
 BatchSize = Annotated[int, Field(ge=1)]  # memory is its limit
 Rate = Annotated[
     float, Field(gt=0, allow_inf_nan=False), at_most(10**6, "the weights would be no numbers after the first step")
 ]
+Threshold = Annotated[float, Field(allow_inf_nan=False)]  # of the workload's metric
 Count = Annotated[int, Field(ge=1)]
 Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")] | None  # None: all
 WorldSizes = Grid[Annotated[int, Field(ge=2)]]  # numbers of processes
 TrainingSteps = Annotated[int, Field(ge=0, le=10_000)]  # 0: none
 BatchSizes, Rates, Counts, Seeds = Grid[BatchSize], Grid[Rate], Grid[Count], Grid[Seed]
+Passes = Grid[Literal["forward", "forward+backward"]]
 Devices = Grid[DeviceName] | None  # None: all that this machine has
 Environments = Annotated[Grid[EnvironmentName], Field(min_length=2)]
 
@@ -161,6 +179,51 @@ SubjectList = Annotated[Grid[Item], AfterValidator(_first_stays)]
 
 Subjects = SubjectList[Subject]
 """The first is the baseline."""
+
+
+class RatedSubject(Subject):
+    """A subject with the learning rates that it is trained with."""
+
+    learning_rates: Rates
+
+
+RatedSubjects = SubjectList[RatedSubject]
+
+
+class Operator(BaseModel):
+    """An operator at a base size, and the values that are varied from there, one at a time (see :func:`sizes`)."""
+
+    model_config = Strict.model_config
+
+    workload: OperatorName
+    batch_size: BatchSize
+    hyperparameters: Hyperparameters
+    vary: Annotated[dict[str, Counts], BeforeValidator(not_empty)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if "passes" in {*self.hyperparameters, *self.vary}:
+            raise ValueError("passes: take it out, and list the kinds of passes under passes")
+        for varied, batch_size, hyperparameters in sizes(self.model_dump()):
+            place = f"vary.{varied}" if varied else "its size"
+            try:
+                one = Condition(workload=self.workload, batch_size=batch_size, hyperparameters=hyperparameters)
+            except BenchlibError as error:
+                raise ValueError(f"{place}: {str(error).removeprefix('Condition: ')}") from None
+            if preflight.too_large(one):
+                raise ValueError(f"{place}: {preflight.TOO_LARGE}")
+        return self
+
+
+Operators = Grid[Operator]
+
+
+def sizes(operator: Mapping[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
+    """The sizes of an :class:`Operator`, its base first: what is varied, the batch size and the hyperparameters."""
+    base = {"batch_size": operator["batch_size"], **operator["hyperparameters"]}
+    each = [(name, {**base, name: value}) for name, values in operator["vary"].items() for value in values]
+    each = [("", base), *((name, size) for name, size in each if size != base)]
+    return [(name, size.pop("batch_size"), size) for name, size in each]
 
 
 class Model(BaseModel):

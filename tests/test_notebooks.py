@@ -167,8 +167,67 @@ def test_equivalence_shows_every_check_of_a_certificate(tmp_path: Path, differs:
     assert made.summary()["findings"][0].startswith(f"{0 if differs else 24} of the 24 models")
 
 
+def test_devices_are_compared_with_the_whole_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def available(framework: str, device: str, environment: str) -> str | None:
+        return None if (framework, device) in {("pytorch", "cuda"), (framework, "cpu")} else f"no {device}"
+
+    subjects = [{name: one[name] for name in ("framework", "mode", "lane")} for one in (OF_MODES[0], OF_MODES[3])]
+    without = measured("devices", SyntheticLab(tmp_path), subjects=subjects)
+    assert set(shown(without)) == {"indicators", "ratios", "processes"}
+    assert without.summary()["findings"][0].endswith("everything ran on the CPU.")
+    assert figures_of(without) == ["devices_indicators"]
+    monkeypatch.setattr(availability, "available", available)
+    made = [
+        [(one.framework, one.device, one.threads) for one in group]
+        for group in planned("devices", subjects=subjects).groups
+    ]
+    assert made == [
+        [("pytorch", "cpu", None), ("pytorch", "cuda", None), ("pytorch", "cpu", 1)],
+        [("mindspore", "cpu", None), ("mindspore", "cpu", 1)],
+    ]
+
+
+def test_of_operators_one_thing_is_varied_at_a_time(tmp_path: Path) -> None:
+    sizes = {"hyperparameters": {"in_channels": 64, "out_channels": 16, "image_size": 16}, "batch_size": 64}
+    operator = {"workload": "conv2d", **sizes, "vary": {"batch_size": [8, 64], "in_channels": [4]}}
+    made = measured("operators", SyntheticLab(tmp_path), operators=[operator])
+    asked = [(one.batch_size, one.hyperparameters["in_channels"]) for one, _ in made.groups]
+    assert asked == [(64, 64), (8, 64), (64, 4)], "the base once"
+    assert shown(made)["ratios"]["operator"].tolist() == ["conv2d, forward+backward"] * 3
+    assert {name.removeprefix("operators_") for name in figures_of(made)} == {"ratios", "peak"}
+
+
+def test_of_learning_rates_a_run_that_does_not_reach_the_threshold_is_shown(tmp_path: Path) -> None:
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        return 0.7 if condition.learning_rate == 0.01 or (seed == 0 and epoch == 5) else 0.3
+
+    rates = {"framework": "pytorch", "mode": "eager", "lane": "tuned", "learning_rates": [0.001, 0.01]}
+    limits = {"seeds": [0, 1, 2], "epochs": 4, "most_epochs": 8, "threshold": 0.6}
+    made = measured("learning_rate", SyntheticLab(tmp_path, metric=metric), subjects=[rates], **limits)
+    table = shown(made)["thresholds"]
+    assert table["reached"].tolist() == ["1 of 3", "3 of 3"]
+    assert table["epochs_to_threshold"].tolist() == pytest.approx([math.nan, 1], nan_ok=True)
+    assert any("soonest at learning rate 0.01, after 1 epochs" in one for one in made.summary()["findings"])
+    assert {name.removeprefix("learning_rate_") for name in figures_of(made)} == {"rates", "curves"}
+
+
+CONV = {"workload": "conv2d", "batch_size": 8, "hyperparameters": {}, "vary": {"out_channels": [64]}}
+RATED = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 WRONG = [
     ("equivalence", {"models": [{**BERT, "hyperparameters": {"layers": 10**9}}]}, "models.0.hyperparameters"),
+    ("devices", {"devices": ["cuda"]}, "devices: ['cuda']: add cpu"),
+    ("devices", {"devices": ["cpu", "gpu"]}, "devices.1: 'gpu'"),
+    ("devices", {"threads": [0]}, "threads.0: 0"),
+    ("operators", {"operators": [{**CONV, "workload": "cnn"}]}, "operators.0.workload: 'cnn': is no operator"),
+    ("operators", {"operators": [{**CONV, "vary": {}}]}, "operators.0.vary: {}"),
+    ("operators", {"operators": [{**CONV, "vary": {"chanels": [4]}}]}, "vary.chanels: "),
+    ("operators", {"operators": [{**CONV, "vary": {"out_channels": [10**12]}}]}, "vary.out_channels: "),
+    ("operators", {"operators": [{**CONV, "hyperparameters": {"passes": "forward"}}]}, "list the kinds of passes"),
+    ("operators", {"passes": ["backward"]}, "passes.0: 'backward'"),
+    ("learning_rate", {"subjects": [{**RATED, "learning_rates": [0.0]}]}, "subjects.0.learning_rates.0: 0.0"),
+    ("learning_rate", {"subjects": [RATED]}, "subjects.0.learning_rates: missing"),
+    ("learning_rate", {"threshold": 60}, "threshold 60"),
+    ("learning_rate", {"most_epochs": 2}, "most_epochs: 2"),
     ("scaling", {"world_sizes": [1]}, "world_sizes.0: 1"),
     ("scaling", {"workload": "linear", "data": "random", "hyperparameters": {}}, "trains nothing"),
     ("modes", {"subjects": [{**OF_MODES[0], "precision": "bf61"}]}, "subjects.0.precision: 'bf61'"),

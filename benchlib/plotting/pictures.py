@@ -45,7 +45,9 @@ def text(rows: pd.DataFrame, of: Text) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(ABC):
-    """What some rows look like. ``where`` chooses among them, if not all are shown."""
+    """What some rows look like. ``where`` chooses among them, if not all are shown. A row whose ``hue`` is a list is
+    drawn once for each of it.
+    """
 
     hue: Value = "subject"
     where: Callable[[pd.DataFrame], pd.Series] | None = None
@@ -56,7 +58,7 @@ class Panel(ABC):
         rows = named_once(self.source(result))
         if self.where is not None and len(rows):
             rows = rows[self.where(rows).astype(bool)]
-        return rows.assign(hue=values(rows, self.hue)) if len(rows) else rows
+        return rows.assign(hue=values(rows, self.hue)).explode("hue", ignore_index=True) if len(rows) else rows
 
     @abstractmethod
     def source(self, result: Measured) -> pd.DataFrame:

@@ -181,6 +181,15 @@ def as_fast(runs: TrainingRuns, quantity: str, condition: Condition, baseline: C
     return tidy.row(quantity, condition, ratio, baseline, why=why, files=" ".join(runs.files(baseline, condition)))
 
 
+def to_lowest_rate(runs: TrainingRuns) -> list[dict[str, Any]]:
+    """How many times as fast as with a subject's lowest learning rate an epoch is trained with its others."""
+    by_subject: dict[str, list[Condition]] = {}
+    for condition in sorted(runs.conditions, key=lambda condition: condition.learning_rate):
+        by_subject.setdefault(condition.subject, []).append(condition)
+    pairs = [(one, lowest) for lowest, *others in by_subject.values() for one in others]
+    return [as_fast(runs, "epoch_ratio", one, lowest) for one, lowest in pairs]
+
+
 def relative_to_first(runs: TrainingRuns) -> list[dict[str, Any]]:
     """How the training of each condition compares with that of the first."""
     first, *others = runs.conditions
