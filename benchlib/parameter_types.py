@@ -32,9 +32,9 @@ from benchlib.validation import Strict, at_most
 
 __all__ = [
     *("DataName", "DeviceName", "EnvironmentName", "FrameworkName", "InferenceName", "LaneName", "ModeName"),
-    *("PrecisionName", "WorkloadName", "Hyperparameters", "Folder", "Settings", "Margin"),
+    *("PrecisionName", "WorkloadName", "Hyperparameters", "Folder", "Settings", "Margin", "Model", "Models"),
     *("BatchSize", "BatchSizes", "Count", "Counts", "Devices", "Environments", "Epochs", "Grid", "Rate", "Rates"),
-    *("Samples", "Seed", "Seeds", "Subject", "SubjectList", "Subjects", "Task"),
+    *("Samples", "Seed", "Seeds", "Subject", "SubjectList", "Subjects", "Task", "TrainingSteps", "WorldSizes"),
 ]
 
 MOST_BYTES = 100_000
@@ -109,6 +109,7 @@ Threshold = Annotated[float, Field(allow_inf_nan=False)]  # of the workload's me
 Count = Annotated[int, Field(ge=1)]
 Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")] | None  # None: all
 WorldSizes = Grid[Annotated[int, Field(ge=2)]]  # numbers of processes
+TrainingSteps = Annotated[int, Field(ge=0, le=10_000)]  # 0: none
 BatchSizes, Rates, Counts, Seeds = Grid[BatchSize], Grid[Rate], Grid[Count], Grid[Seed]
 Passes = Grid[Literal["forward", "forward+backward"]]
 Devices = Grid[DeviceName] | None  # None: all that this machine has
@@ -225,14 +226,22 @@ def sizes(operator: Mapping[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
     return [(name, size.pop("batch_size"), size) for name, size in each]
 
 
-class Task(BaseModel):
-    """A workload, with its data and all that its conditions have in common."""
+class Model(BaseModel):
+    """A workload with the sizes of its model."""
 
     model_config = Strict.model_config
 
     workload: WorkloadName
     data: DataName
     hyperparameters: Hyperparameters
+
+
+Models = Grid[Model]
+
+
+class Task(Model):
+    """A model, with its data and all that its conditions have in common."""
+
     batch_size: BatchSize
     learning_rate: Rate | None  # None: of a workload that does not train
     train_samples: Samples
@@ -244,10 +253,10 @@ def defaults(folder: Path) -> Defaults | None:
     return typed(Defaults, path, read(path)) if path.exists() else None
 
 
-Model = TypeVar("Model", bound=BaseModel)
+Kind = TypeVar("Kind", bound=BaseModel)
 
 
-def typed(kind: type[Model], path: Path, given: Mapping[str, Any]) -> Model:
+def typed(kind: type[Kind], path: Path, given: Mapping[str, Any]) -> Kind:
     """The model of values; a BenchlibError names path, key and value of all that is wrong."""
     try:
         return kind(**given)

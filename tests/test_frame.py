@@ -210,9 +210,7 @@ def test_the_frame_of_a_result_is_saved_with_its_tables(tmp_path: Path, notebook
 
 
 @pytest.mark.parametrize("trouble", ["disturbed", "differs", "fails", "cannot"])
-@pytest.mark.parametrize(
-    "notebook", [*(name for name in experiments.OLD if name != "equivalence"), "frameworks", "modes", "scaling"]
-)
+@pytest.mark.parametrize("notebook", [*experiments.OLD, "frameworks", "modes", "scaling"])
 def test_every_row_has_a_number_or_the_reason_why_not(tmp_path: Path, notebook: str, trouble: str) -> None:
     frame = measured(tmp_path, notebook, **{trouble: lambda c: (c.framework, c.mode) != ("pytorch", "eager")}).frame
     assert frame["why"].notna().equals(frame["estimate"].isna())

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from benchlib.lab import Lab
     from benchlib.suite.experiments.result import Result
 
-OLD = ("equivalence", "instrument")
+OLD = ("instrument",)
 """The notebooks that measure and have no design cell yet."""
 
 NOTEBOOKS = OLD
