@@ -12,7 +12,9 @@ from benchlib.plotting.pictures import (
     Ratios,
     Survival,
     Value,
+    metric_of,
     relative_to,
+    threshold_of,
 )
 
 __all__ = [
@@ -27,5 +29,7 @@ __all__ = [
     "Ratios",
     "Survival",
     "Value",
+    "metric_of",
     "relative_to",
+    "threshold_of",
 ]
