@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import pandas as pd
-from matplotlib.axes import Axes
 from pydantic import BaseModel, Field, model_validator
 
 from benchlib import tables, workloads
@@ -15,9 +13,7 @@ from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.equivalence import gate
 from benchlib.equivalence.certificate import Certificate, unexercised
 from benchlib.lab import Lab
-from benchlib.plotting import Panel, Picture, figures, naming
-from benchlib.plotting.style import named_once
-from benchlib.stats import frame as tidy
+from benchlib.plotting import Differences, Picture, naming
 from benchlib.study import data_note
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import side_by_side, subjects
@@ -27,10 +23,6 @@ from benchlib.validation import Strict
 
 if TYPE_CHECKING:
     from IPython.display import HTML
-
-
-MOST, LEAST_ROW = 6.2, 0.13
-"""Inches of all rows of the figure, which then fits on a page with what is said above it; and of a row at least."""
 
 
 class Model(BaseModel):
@@ -86,6 +78,7 @@ class Equivalence(Result):
         notes = [*(data_note(condition, lab.inputs) for condition in conditions), *absent]
         references = tables.references(certificates.values())
         super().__init__(_declaration(references), lab.folder, [Gathered(conditions, certificates)], notes)
+        self.certificates = certificates
         self.checked = [(condition, certificates[condition.key]) for condition in conditions]
 
     @property
@@ -191,41 +184,6 @@ def _inputs(result: Equivalence) -> pd.DataFrame:
     return pd.DataFrame(rows).drop_duplicates()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Differences(Panel):
-    """A stroke for each quantity of each model: the difference from the reference, of what is allowed. The farthest is
-    named.
-    """
-
-    def source(self, result: Equivalence) -> pd.DataFrame:
-        rows = _certificates(result)
-        if not len(rows):
-            return rows
-        # Predictions are allowed no difference at all: none is 0 of it, any is too much.
-        share = (rows["difference"] / rows["tolerance"]).mask(rows["difference"] == 0, 0.0)
-        named = naming.subjects(condition for condition, _ in result.checked)
-        of = {name: condition for condition, name in named.items()}
-        parts = {name: [getattr(of[one], name) for one in rows["subject"]] for name in tidy.SUBJECT}
-        rows = named_once(rows.assign(share=share, **parts))
-        return rows.assign(model=rows["workload"] + ", " + rows["subject"])
-
-    def draw(
-        self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Equivalence, at_left: bool
-    ) -> None:
-        xlabel = "largest relative difference / tolerance"
-        figures.dot_panel(axes, rows, looks, "share", xlabel, "model", "quantity")
-
-    def legend(self, rows: pd.DataFrame, result: Equivalence) -> list[figures.Legend]:
-        return [figures.COMPARED, figures.FARTHEST]
-
-    def names_hue(self, rows: pd.DataFrame) -> bool:
-        return True
-
-    def height(self, rows: pd.DataFrame) -> float:
-        count = rows["model"].nunique()
-        return 0.6 + min(0.2 * count, max(MOST, LEAST_ROW * count))
-
-
 def _declaration(references: str) -> Declaration:
     return Declaration(
         notebook="equivalence",
@@ -252,7 +210,7 @@ def _declaration(references: str) -> Declaration:
                 caption="How far each model is from the reference, relative to what is allowed: left of the line is "
                 "the same model. The quantity that is farthest, in its framework's colour, is named. What is less than "
                 "a ten-thousandth of what is allowed, as a difference of 0, is drawn at the left edge.",
-                panels=[_Differences()],
+                panels=[Differences()],
             )
         },
         findings=[_findings],
