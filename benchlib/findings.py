@@ -4,6 +4,8 @@ somebody.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import pandas as pd
@@ -11,7 +13,9 @@ import pandas as pd
 from benchlib import tables
 from benchlib.condition import implementation
 from benchlib.equivalence.certificate import SAME
+from benchlib.plotting import naming
 from benchlib.runner import availability
+from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.study import Sentences, Study, metric_name
 from benchlib.tables import verdict
@@ -86,6 +90,64 @@ def growth(study: Study) -> Iterator[str]:
         yield f"Throughput is highest: {'; '.join(each)}."
 
 
+def overtaking(x: str, unit: str, where: Name) -> Sentences:
+    """Between which values of a column ``x`` one that was shown to be slower than another is shown to be faster, or the
+    other way round. What ``where`` calls the same belongs together.
+    """
+
+    def answer(study: Study) -> Iterator[str]:
+        rows = study.rows("throughput_ratio")
+        if not len(rows):
+            return
+        shown = rows[rows["verdict"].isin(EXTREME)].sort_values(x)
+        shown = shown.assign(place=[where(row) for _, row in shown.iterrows()])
+        found: dict[str, list[str]] = {}
+        for (place, one, other), of_pair in shown.groupby(["place", "subject", "baseline_subject"], sort=False):
+            for (_, before), (_, after) in itertools.pairwise(of_pair.iterrows()):
+                if before["verdict"] != after["verdict"]:
+                    first, second = (one, other) if after["verdict"] == FASTER else (other, one)
+                    ends = " and ".join(tables.number(row[x]) for row in (before, after))
+                    found.setdefault(f"{first} overtakes {second}", []).append(f"{place}, between {ends} {unit}")
+        each = "; ".join(f"{who} in {'; in '.join(places)}" for who, places in found.items())
+        yield f"{each or 'At no size that was measured is one shown to overtake another'}."
+
+    return answer
+
+
+def soonest(x: str) -> Sentences:
+    """With which value of a column ``x`` each subject is at the threshold soonest, and with which it is not: medians
+    over seeds.
+    """
+
+    def answer(study: Study) -> Iterator[str]:
+        for who, rows in study.rows("epochs_to_threshold").groupby("subject", sort=False):
+            known, words = rows.dropna(subset="estimate"), x.replace("_", " ")
+            missed = ", ".join(f"{value:g}" for value in rows.loc[rows["estimate"].isna(), x])
+            if len(known):
+                first = known.loc[known["estimate"].idxmin()]
+                seconds = f", {tables.number(first['seconds_to_threshold'])} s"
+                seconds = seconds if pd.notna(first["seconds_to_threshold"]) else ""
+                lost = f", times left out: {lost}" if (lost := tables.left_out(first)) else ""
+                runs = f"{first['processes']} of {first['runs']} runs{lost}"
+                text = f"soonest at {words} {first[x]:g}, after {first['estimate']:g} epochs{seconds} ({runs})"
+                text += f"; not at {missed}" if missed else ""
+            else:
+                text = f"not reached at {words} {missed}"
+            yield f"{who}, to the threshold of {rows['threshold'].iloc[0]:g} (median over seeds): {text}."
+
+    return answer
+
+
+def epoch_times(study: Study) -> Iterator[str]:
+    """How much the times of an epoch differ over each subject's conditions, and over runs of one condition."""
+    for who, rows in study.rows("epoch_s").groupby("subject", sort=False):
+        means = rows["estimate"].dropna()
+        if len(means):
+            seeds = 100 * ((rows["highest"] / rows["lowest"]).max() - 1)
+            apart = f", {100 * (means.max() / means.min() - 1):.0f} % apart" if len(means) > 1 else ""
+            yield f"{who}: an epoch takes {tables.span_text([*means], 3)} s{apart}; up to {seeds:.0f} % between seeds."
+
+
 def best(x: str) -> Sentences:
     """At which value of a column ``x`` each subject's metric is highest after the epochs that all runs have, whether
     inside the grid, and what the seeds cannot tell apart.
@@ -114,6 +176,78 @@ def _best(rows: pd.DataFrame, x: str) -> str:
     close = rows[(rows["highest"] >= row["lowest"]) & (rows[x] != row[x])][x]
     apart = f"; the seeds' ranges overlap with those at {', '.join(f'{one:g}' for one in close)}" if len(close) else ""
     return f"{name} is highest at {words} {row[x]:g}, {value}, {where}{apart}."
+
+
+def impossible(study: Study) -> Iterator[str]:
+    """What cannot be run here, and why."""
+    rows = study.rows("throughput_ratio")
+    for _, row in rows[rows["reason"].notna()].iterrows():
+        yield f"{row['task']}: {row['subject']} is {row['why']}: {row['reason']}"
+
+
+def unrounded(study: Study) -> Iterator[str]:
+    """Which precisions change nothing."""
+    exact = {
+        (name, one.workload)
+        for comparison in study.comparisons
+        for one, name in naming.subjects(comparison.conditions).items()
+        if comparison.certificates[one.key].unrounded
+    }
+    for name, workload in sorted(exact):
+        yield f"{name} computes {workload} as exactly as fp32: its ratio shows nothing of the precision."
+
+
+PAYS_BACK = {
+    AT_ONCE: "has gained from the first step on",
+    PAYS: "has paid for itself after {} steps",
+    NOT_SHOWN: "is not shown to pay",
+    NEVER: "never pays, its steps are slower",
+}
+
+
+def compilation(study: Study) -> Iterator[str]:
+    """Where compilation to a graph has paid for itself, after how many steps, and where it does not."""
+    rows = study.rows("pays_after_steps")
+    several, parts = rows["task"].nunique() > 1, []
+    for _, row in rows.iterrows():
+        if verdict(row) in PAYS_BACK:
+            steps = f"{round(row['estimate']):,}" if pd.notna(row["estimate"]) else ""
+            on = f" on {row['task']}" if several else ""
+            parts.append(f"{row['subject']}{on} {PAYS_BACK[verdict(row)].format(steps)}")
+    if parts:
+        yield f"Compilation to a graph: {'; '.join(parts)}."
+
+
+def efficiency(study: Study) -> Iterator[str]:
+    """How much of the number of processes each subject gains, and what the exchange of gradients takes."""
+    for who, rows in study.rows("efficiency_percent").dropna(subset="estimate").groupby("subject", sort=False):
+        each = []
+        for _, row in rows.iterrows():
+            way = "strong" if row["batch_size"] == row["baseline_batch_size"] else "weak"
+            if pd.notna(row.get("communication_percent")):
+                way += f"; the exchange takes {tables.interval_text(row, 'communication_percent')} % of a step"
+            each.append(f"{tables.interval_text(row)} % ({row['world_size']} processes, {way})")
+        yield f"{who}: of the throughput of as many single processes, together they reach {', '.join(each)}."
+
+
+def agreements(study: Study) -> Iterator[str]:
+    """In how many tasks the metric is shown to differ from the first subject's, and the time to the threshold."""
+    rows = study.rows("final_metric")
+    if "metric_difference_verdict" in rows:
+        others = rows[rows["metric_difference_processes"].notna()]
+        verdicts = others["metric_difference_verdict"].fillna("no interval").value_counts()
+        counted = ", ".join(f"{verdict} in {number} of {len(others)}" for verdict, number in verdicts.items())
+        yield f"What is learned from the same seeds, by its metric: {counted}."
+    rows = study.rows("threshold_ratio")
+    known = rows.dropna(subset="estimate")
+    if len(known):
+        most = known.loc[known["estimate"].map(lambda value: abs(math.log(value))).idxmax()]
+        # People think of the time that it takes, of whoever is slower and of whoever is not.
+        longer = tables.ratio(1 / most["estimate"], 1 / most["high"], 1 / most["low"])
+        yield (
+            f"The threshold was reached in every run of both in {len(known)} of {len(rows)} tasks; most apart in "
+            f"{most['task']}: {most['subject']} takes {longer} times as long to it as {most['baseline_subject']}."
+        )
 
 
 def different_models(study: Study) -> Iterator[str]:

@@ -74,6 +74,20 @@ def bleu(sentences: list[str], references: list[str]) -> float:
 _RANGES = {"accuracy": (0.0, 1.0), "bleu": (0.0, 100.0)}
 
 
+PERCENT = {"accuracy": "test accuracy"}
+"""Metrics between 0 and 1 that people read in percent, and what they are called then."""
+
+
+def name(workload: Workload) -> str:
+    """What people call the metric of ``workload``."""
+    return workload.metric_name or PERCENT.get(workload.metric, workload.metric)
+
+
+def label(workload: Workload) -> str:
+    """The metric of ``workload`` with its unit, for an axis."""
+    return f"{name(workload)} (%)" if workload.metric in PERCENT else name(workload)
+
+
 def readable(metric: str | None) -> tuple[float, str]:
     """What a value of ``metric`` is multiplied by for people to read, and its unit then."""
     return (100.0, "%") if metric == "accuracy" else (1.0, metric or "1")

@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from benchlib import environments, validation, workloads
 from benchlib.condition import (
+    Condition,
     DeviceName,
     EnvironmentName,
     FrameworkName,
@@ -25,14 +26,15 @@ from benchlib.condition import (
     PrecisionName as PrecisionName,
 )
 from benchlib.errors import BenchlibError, shown
+from benchlib.runner import preflight
 from benchlib.stats import planner
 from benchlib.validation import Strict, at_most
 
 __all__ = [
     *("DataName", "DeviceName", "EnvironmentName", "FrameworkName", "InferenceName", "LaneName", "ModeName"),
-    *("PrecisionName", "WorkloadName", "Hyperparameters", "Folder", "Settings", "Margin"),
+    *("PrecisionName", "WorkloadName", "Hyperparameters", "Folder", "Settings", "Margin", "Model", "Models"),
     *("BatchSize", "BatchSizes", "Count", "Counts", "Devices", "Environments", "Epochs", "Grid", "Rate", "Rates"),
-    *("Samples", "Seed", "Seeds", "Subject", "SubjectList", "Subjects", "Task"),
+    *("Samples", "Seed", "Seeds", "Subject", "SubjectList", "Subjects", "Task", "TrainingSteps", "WorldSizes"),
 ]
 
 MOST_BYTES = 100_000
@@ -75,6 +77,19 @@ def _evaluates(name: str) -> str:
     return name
 
 
+def _operator(name: str) -> str:
+    if not _has_work(name):
+        others = ", ".join(one for one in workloads.names() if _has_work(one))
+        raise ValueError(f"is no operator whose multiply-adds are known; choose {others}")
+    return name
+
+
+def _has_work(name: str) -> bool:
+    loaded = workloads.load(name)
+    of_operator = loaded.kind == "operator" and loaded.work is not None
+    return of_operator and loaded.work(loaded.values({})).multiply_adds > 0
+
+
 Item = TypeVar("Item")
 Grid = Annotated[list[Item], BeforeValidator(not_empty), AfterValidator(_each_once)]
 """A list of values, at least one, each once."""
@@ -83,15 +98,20 @@ DataName = str
 Folder = str | None  # of all results; None: outputs/quick of the project
 Hyperparameters = dict[str, Any]
 InferenceName = Annotated[WorkloadName, AfterValidator(_evaluates)]
+OperatorName = Annotated[WorkloadName, AfterValidator(_operator)]
 
 Seed, Epochs = validation.Seed, validation.Epochs  # the limits of ``Lab.train``
 BatchSize = Annotated[int, Field(ge=1)]  # memory is its limit
 Rate = Annotated[
     float, Field(gt=0, allow_inf_nan=False), at_most(10**6, "the weights would be no numbers after the first step")
 ]
+Threshold = Annotated[float, Field(allow_inf_nan=False)]  # of the workload's metric
 Count = Annotated[int, Field(ge=1)]
 Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")] | None  # None: all
+WorldSizes = Grid[Annotated[int, Field(ge=2)]]  # numbers of processes
+TrainingSteps = Annotated[int, Field(ge=0, le=10_000)]  # 0: none
 BatchSizes, Rates, Counts, Seeds = Grid[BatchSize], Grid[Rate], Grid[Count], Grid[Seed]
+Passes = Grid[Literal["forward", "forward+backward"]]
 Devices = Grid[DeviceName] | None  # None: all that this machine has
 Environments = Annotated[Grid[EnvironmentName], Field(min_length=2)]
 
@@ -161,14 +181,67 @@ Subjects = SubjectList[Subject]
 """The first is the baseline."""
 
 
-class Task(BaseModel):
-    """A workload, with its data and all that its conditions have in common."""
+class RatedSubject(Subject):
+    """A subject with the learning rates that it is trained with."""
+
+    learning_rates: Rates
+
+
+RatedSubjects = SubjectList[RatedSubject]
+
+
+class Operator(BaseModel):
+    """An operator at a base size, and the values that are varied from there, one at a time (see :func:`sizes`)."""
+
+    model_config = Strict.model_config
+
+    workload: OperatorName
+    batch_size: BatchSize
+    hyperparameters: Hyperparameters
+    vary: Annotated[dict[str, Counts], BeforeValidator(not_empty)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if "passes" in {*self.hyperparameters, *self.vary}:
+            raise ValueError("passes: take it out, and list the kinds of passes under passes")
+        for varied, batch_size, hyperparameters in sizes(self.model_dump()):
+            place = f"vary.{varied}" if varied else "its size"
+            try:
+                one = Condition(workload=self.workload, batch_size=batch_size, hyperparameters=hyperparameters)
+            except BenchlibError as error:
+                raise ValueError(f"{place}: {str(error).removeprefix('Condition: ')}") from None
+            if preflight.too_large(one):
+                raise ValueError(f"{place}: {preflight.TOO_LARGE}")
+        return self
+
+
+Operators = Grid[Operator]
+
+
+def sizes(operator: Mapping[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
+    """The sizes of an :class:`Operator`, its base first: what is varied, the batch size and the hyperparameters."""
+    base = {"batch_size": operator["batch_size"], **operator["hyperparameters"]}
+    each = [(name, {**base, name: value}) for name, values in operator["vary"].items() for value in values]
+    each = [("", base), *((name, size) for name, size in each if size != base)]
+    return [(name, size.pop("batch_size"), size) for name, size in each]
+
+
+class Model(BaseModel):
+    """A workload with the sizes of its model."""
 
     model_config = Strict.model_config
 
     workload: WorkloadName
     data: DataName
     hyperparameters: Hyperparameters
+
+
+Models = Grid[Model]
+
+
+class Task(Model):
+    """A model, with its data and all that its conditions have in common."""
+
     batch_size: BatchSize
     learning_rate: Rate | None  # None: of a workload that does not train
     train_samples: Samples
@@ -180,10 +253,10 @@ def defaults(folder: Path) -> Defaults | None:
     return typed(Defaults, path, read(path)) if path.exists() else None
 
 
-Model = TypeVar("Model", bound=BaseModel)
+Kind = TypeVar("Kind", bound=BaseModel)
 
 
-def typed(kind: type[Model], path: Path, given: Mapping[str, Any]) -> Model:
+def typed(kind: type[Kind], path: Path, given: Mapping[str, Any]) -> Kind:
     """The model of values; a BenchlibError names path, key and value of all that is wrong."""
     try:
         return kind(**given)

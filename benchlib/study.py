@@ -8,8 +8,9 @@ suite's process. ``study.measure()`` measures; then figures and tables are made 
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
 ANSWERS = 3
 """So many of the findings answer the question."""
 
-PERCENT = {"accuracy": "test accuracy"}
-"""Metrics between 0 and 1 that people read in percent, and what they are called then."""
-
 ABOUT = "All that was measured, tidy: a row for one quantity of one condition."
 
 Sentences = Callable[["Study"], Iterable[str]]
@@ -76,6 +74,12 @@ class Part:
     order: Sequence[Condition]  # in which conditions stand of which some could not be measured
     limits: dict[str, Any] | None = None
     measured: Measured | None = None  # None, too, where there was nothing to measure
+    refused: dict[Condition, Certificate] = field(default_factory=dict)  # by their frameworks, in the gate
+
+    @property
+    def possible(self) -> list[Condition]:
+        """What can be measured, as far as the gate has seen."""
+        return [one for one in self.conditions if one not in self.refused]
 
 
 class Study:
@@ -202,13 +206,17 @@ class Study:
             lab = Lab(outputs=self.outputs)
             lab.ended = self._ended(lab.folder)
         self.folder, self.inputs = lab.folder, lab.inputs
-        lab.certify(self.every)  # all at once: they share the gate's workers
+        certificates = lab.certify(self.every)  # all at once: they share the gate's workers
+        for part in self.parts:  # without the first there is nothing to compare with, and all say so
+            gated = {one: certificates[one.key] for one in part.conditions[1:]}
+            part.refused = {one: certificate for one, certificate in gated.items() if certificate.refused}
         for steps, conditions in self._certified.items():
             self.certificates |= lab.certify(conditions, training_steps=steps)
-        compared = iter(lab.compare_each(self.groups, **(self.settings or {})))
+        groups = [part.possible for part in self.parts if part.limits is None and part.conditions]
+        compared = iter(lab.compare_each(groups, **(self.settings or {})))
         for part in self.parts:
             if part.limits:
-                part.measured = tensorboard.train(lab, part.conditions, **part.limits)
+                part.measured = tensorboard.train(lab, part.possible, **part.limits)
             elif part.conditions:
                 part.measured = next(compared)
         self.timers = lab.check_timers(self._timed)
@@ -260,8 +268,7 @@ class Study:
     def metric(self) -> str:
         """What the training runs are evaluated by, with its unit, for an axis."""
         first = self.trained[0]
-        unit = metrics.readable(workloads.load(first.workload).metric)[1]
-        return f"{metric_name(first.workload, first.data)}{' (%)' if unit == '%' else ''}"
+        return f"{data.title(first.data)} {metrics.label(workloads.load(first.workload))}"
 
     @property
     def caveat(self) -> str:
@@ -274,7 +281,8 @@ class Study:
         return naming.in_rows(tidy.together(self._in_order(number, part) for number, part in enumerate(self.parts)))
 
     def _in_order(self, number: int, part: Part) -> pd.DataFrame:
-        frame, places = self._frame(number, part), {str(one): place for place, one in enumerate(part.order)}
+        frame = self._frame(number, part)
+        places = {str(one): place for place, one in enumerate(part.order or part.conditions)}
         lost = frame["quantity"].isin(frame.loc[frame["reason"].notna(), "quantity"])
         in_place = frame[lost].sort_values("label", key=lambda labels: labels.map(places), kind="stable")
         return pd.concat([frame[~lost], in_place]) if places else frame
@@ -286,7 +294,12 @@ class Study:
             return tidy.of_training(part.measured, beside, **common)
         if isinstance(part.measured, Comparison):
             roof_s = self.ceiling.roof_s if self.ceiling else None
-            every = [*beside, *derived_ratios.pairs(part.measured)]
+            first = part.conditions[0]
+            impossible = [
+                tidy.absent("throughput_ratio", one, first, why=tidy.IMPOSSIBLE, reason=_reason(certificate))
+                for one, certificate in part.refused.items()
+            ]
+            every = [*beside, *impossible, *derived_ratios.pairs(part.measured)]
             return tidy.of_comparison(part.measured, every, roof_s=roof_s, **common)
         return tidy.of_rows(beside, kind=tidy.COMPARISON, **common)
 
@@ -436,6 +449,12 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
         raise BenchlibError(explain(error, "settings", Settings.model_fields)) from None
 
 
+def _reason(certificate: Certificate) -> str:
+    """Why a framework refused, in a line without rules and empty lines."""
+    lines = (line.strip(" -") for line in certificate.failure.sentence.splitlines())
+    return textwrap.shorten(" ".join(filter(None, lines)), 240, placeholder=" ...")
+
+
 def _task(part: Part) -> str:
     if part.task or not part.conditions:
         return part.task
@@ -460,11 +479,21 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
     return whole
 
 
+def task_names(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tasks are called: by workload and data, and of several called so by what they differ in, too."""
+    plain = [f"{task['workload']} on {task['data']}" for task in tasks]
+    choices = [{**task["hyperparameters"], **task, "hyperparameters": None} for task in tasks]
+    names = []
+    for name, own in zip(plain, choices, strict=True):
+        alike = [other for called, other in zip(plain, choices, strict=True) if called == name]
+        apart = [key for key in own if any(other.get(key) != own[key] for other in alike)]
+        names.append(", ".join([name, *(f"{key.replace('_', ' ')} {own[key]}" for key in apart)]))
+    return names
+
+
 def metric_name(workload: str, of: str) -> str:
     """A workload's metric on a data set, as people call it."""
-    loaded = workloads.load(workload)
-    name = loaded.metric_name or PERCENT.get(loaded.metric, loaded.metric)
-    return f"{data.title(of)} {name}"
+    return f"{data.title(of)} {metrics.name(workloads.load(workload))}"
 
 
 def data_note(condition: Condition, inputs: Path) -> str:

@@ -46,9 +46,9 @@ from benchlib.condition import Condition
 from benchlib.equivalence import gate, samples
 from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.lab import Lab
+from benchlib.parameter_types import read
 from benchlib.provenance import fingerprint
 from benchlib.runner import availability, machine_lock, recording
-from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "outputs" / "benchmarks" / "mutations"
@@ -239,9 +239,8 @@ def _condition(trial: Trial, environment: str) -> Condition:
 
 def _sized(workload: str) -> Condition:
     """The workload as it is certified in quick, in PyTorch."""
-    models = {model.workload: model for model in experiments.load("equivalence", SIZES).models}
-    model = models[workload]
-    return Condition(workload=workload, data=model.data, hyperparameters=model.hyperparameters, lane="tuned")
+    (model,) = (one for one in read(SIZES)["models"] if one["workload"] == workload)
+    return Condition(**model, lane="tuned")
 
 
 def _certified(conditions: list[Condition], folder: Path, training_steps: int = 0) -> dict[str, Certificate]:
@@ -330,7 +329,7 @@ def _as_they_are(modes: Sequence[str], precisions: Sequence[str], words: list[st
     """Each workload in each framework that is there, in whatever environment, in the modes and precisions it has."""
     chosen = [
         one.but(framework=framework, environment=environment, mode=mode, precision=precision)
-        for one in (_sized(model.workload) for model in experiments.load("equivalence", SIZES).models)
+        for one in (_sized(model["workload"]) for model in read(SIZES)["models"])
         for framework, environment in _there(one.workload)
         for mode in modes
         for precision in precisions

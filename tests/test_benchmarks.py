@@ -20,9 +20,9 @@ from benchlib import environments, variables, workloads
 from benchlib.cache import Block, Measurement, Store
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
+from benchlib.parameter_types import defaults
 from benchlib.stats.intervals import Interval
 from benchlib.stats.planner import PRECISION
-from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
@@ -89,7 +89,7 @@ def real(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_real_comparisons_have_quicks_settings_but_for_a_clock_that_they_share(real: ModuleType) -> None:
-    quick = experiments.load("devices", ROOT / "parameters" / "quick" / "devices.yaml").settings
+    quick = defaults(ROOT / "parameters" / "quick").model_dump()
     shared = ("precision", "block_s", "pilot")
     assert {name: real.ASKED[name] for name in shared} == {name: quick[name] for name in shared}
     assert f"{real.ASKED['budget_s']:g} s for each comparison" in " ".join(real.__doc__.split())

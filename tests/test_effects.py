@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +9,10 @@ from typing import Any
 import pandas as pd
 from frames import row
 
-from benchlib.findings import effects
+from benchlib.findings import compilation, effects, overtaking
 from benchlib.stats.amortisation import AT_ONCE, NEVER, PAYS
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.stats.frame import IMPOSSIBLE
-from benchlib.suite.experiments import operators, payback
 
 
 def ratio(framework: str, low: float, high: float, verdict: str, batch: int = 16, **more: Any) -> dict[str, Any]:
@@ -68,15 +66,24 @@ def test_when_compilation_pays_is_told_of_each() -> None:
             ("pytorch", (math.nan, math.nan), {"why": NEVER}),
         )
     ]
-    (sentence,) = payback.answer(result(*rows))
-    assert all(said in sentence for said in ("jax has gained from", "tensorflow", "1,196 steps", "pytorch never pays"))
+    (sentence,) = compilation(result(*rows))
+    assert all(
+        said in sentence
+        for said in (
+            "jax graph tuned has gained from",
+            "tensorflow graph tuned",
+            "1,196 steps",
+            "pytorch graph tuned never pays",
+        )
+    )
 
 
-def test_where_one_operator_overtakes_another_is_told() -> None:
-    sizes = {"hyperparameters": json.dumps({"passes": "forward"}), "on": "conv2d on random"}
+def test_where_one_overtakes_another_is_told() -> None:
     rows = [
-        ratio("mindspore", 0.5, 0.6, verdict, million_multiply_adds=work, **sizes)
+        ratio("mindspore", 0.5, 0.6, verdict, million_multiply_adds=work, workload="conv2d")
         for verdict, work in ((FASTER, 400.0), (SLOWER, 10.0), (NO_DIFFERENCE, 100.0))
     ]
-    assert "between 10.0 and 400 million" in " ".join(operators._overtaking(result(*rows)))
-    assert "400" not in " ".join(operators._overtaking(result(*rows[1:])))
+    sentences = overtaking("million_multiply_adds", "million", lambda row: row["workload"])
+    told = " ".join(sentences(result(*rows)))
+    assert told == "mindspore overtakes pytorch eager tuned in conv2d, between 10.0 and 400 million."
+    assert "400" not in " ".join(sentences(result(*rows[1:])))

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import studies
 from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
@@ -189,6 +190,8 @@ def test_a_frame_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
 
 def measured(folder: Path, notebook: str, **lab: Any) -> Any:
     """The result of an experiment with quick's parameters, from made-up measurements."""
+    if notebook not in experiments.OLD:
+        return studies.measured(notebook, SyntheticLab(folder, **lab))
     values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
     module = experiments.module(notebook)
     return module.measure(module.Parameters(**values), SyntheticLab(folder, **lab))
@@ -207,7 +210,7 @@ def test_the_frame_of_a_result_is_saved_with_its_tables(tmp_path: Path, notebook
 
 
 @pytest.mark.parametrize("trouble", ["disturbed", "differs", "fails", "cannot"])
-@pytest.mark.parametrize("notebook", [name for name in experiments.NOTEBOOKS if name != "equivalence"])
+@pytest.mark.parametrize("notebook", [*experiments.OLD, "frameworks", "modes", "scaling"])
 def test_every_row_has_a_number_or_the_reason_why_not(tmp_path: Path, notebook: str, trouble: str) -> None:
     frame = measured(tmp_path, notebook, **{trouble: lambda c: (c.framework, c.mode) != ("pytorch", "eager")}).frame
     assert frame["why"].notna().equals(frame["estimate"].isna())
@@ -218,50 +221,13 @@ def test_every_row_has_a_number_or_the_reason_why_not(tmp_path: Path, notebook: 
 
 def test_scaling_has_the_efficiency_of_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    result = measured(tmp_path, "scaling")
-    rows, table = result.frame[result.frame["quantity"] == "efficiency_percent"], result.tables()["scaling"][1]
-    assert rows["estimate"].tolist() == table["efficiency_percent"].dropna().tolist()
+    frame = measured(tmp_path, "scaling").frame
+    rows = frame[frame["quantity"] == "efficiency_percent"]
     assert (rows["batch_size"] / rows["baseline_batch_size"]).tolist() == [1, 2], "strong, and weak"
-    shares = result.frame[result.frame["quantity"] == "communication_percent"]
-    assert shares["estimate"].tolist() == table["communication_percent"].dropna().tolist()
-    assert shares["baseline_communication"].tolist() == [False]
+    assert only(frame, "communication_percent")["baseline_communication"] is False
     frame = measured(tmp_path, "scaling", disturbed=lambda condition: not condition.communication).frame
     assert only(frame, "communication_percent")["why"] == DISTURBED
     assert frame["why"].notna().equals(frame["estimate"].isna()), "each is known, or it is said why not"
-
-
-def test_frameworks_that_have_no_path_to_several_processes_are_impossible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    monkeypatch.setattr("benchlib.frameworks.launcher", lambda name: ())
-    frame = measured(tmp_path, "scaling").frame
-    lost = frame[frame["why"] == tidy.IMPOSSIBLE]
-    assert set(lost["world_size"]) == {1, 2}
-    assert set(lost["quantity"]) == {"samples_per_second"}
-
-
-def test_modes_have_the_ratios_within_a_framework_and_what_is_impossible(tmp_path: Path) -> None:
-    result = measured(tmp_path, "modes", cannot=lambda c: (c.framework, c.precision) == ("mindspore", "bf16-O2"))
-    frame, tables = result.frame, result.tables()
-    within = frame[frame["quantity"] == "within_ratio"]
-    assert within["estimate"].tolist() == tables["within"][1]["within_ratio"].tolist()
-    assert within["verdict"].tolist() == tables["within"][1]["verdict"].tolist()
-    lost = only(frame, "throughput_ratio", precision="bf16-O2")
-    assert lost["why"] == tidy.IMPOSSIBLE
-    losses = frame[frame["quantity"] == "loss_ratio"]
-    assert losses["estimate"].tolist() == tables["losses"][1]["loss_ratio"].dropna().tolist()
-    assert set(frame["task"]) == {"gcn on digits_graph"}
-
-
-def test_frameworks_have_their_ratios_of_training(tmp_path: Path) -> None:
-    result = measured(tmp_path, "frameworks", metric=lambda condition, seed, epoch: 1.0)
-    learned = result.tables()["learned"][1]
-    for quantity in ("epoch_ratio", "threshold_ratio"):
-        rows = result.frame[result.frame["quantity"] == quantity]
-        assert rows["estimate"].tolist() == learned[quantity].dropna().tolist()
-        assert rows["task"].tolist() == list(dict.fromkeys(learned["task"]))
-        assert rows["files"].tolist() == learned.dropna(subset=quantity)["measurements"].tolist()
 
 
 def test_there_is_a_ratio_to_every_choice_of_baseline_made_from_the_processes_of_the_two(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from conftest import DOUBLES
 from fixed_lab import FixedLab
+from studies import planned
 
-from benchlib import environments, frameworks, plugins, variables, workloads
+from benchlib import certificates, environments, frameworks, plugins, variables, workloads
 from benchlib.cache import load
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
@@ -27,8 +28,6 @@ from benchlib.provenance import fingerprint, knobs
 from benchlib.runner import availability, recording, roofline
 from benchlib.runner.jobs import prepare_job
 from benchlib.runner.processes import WorkerFailed
-from benchlib.suite import experiments
-from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
 from benchlib.worker.check import turned
@@ -232,12 +231,11 @@ def test_who_waits_for_a_reference_is_let_go_when_the_gate_is_ended(tmp_path, mo
 
 def test_the_quick_notebook_is_the_gate_of_every_workload():
     """Its certificates are made by ``make report``, and .ci/run asks that all say "same"."""
-    parameters = experiments.load("equivalence", ROOT / "parameters" / "quick" / "equivalence.yaml")
+    every = planned("equivalence").every
     several = {name for name in workloads.names() if len(workloads.load(name).frameworks()) > 1}
     comparable = several - {"copy"}  # a measure of the machine, whose given gradient is not of its output's shape
-    assert {model.workload for model in parameters.models} == comparable
-    checked = {(one.workload, one.framework) for one in experiments.conditions("equivalence", parameters)}
-    assert {(name, "mindspore") for name in comparable} <= checked
+    checked = {(one.workload, one.framework) for one in every}
+    assert {(name, "mindspore") for name in comparable} == checked
 
 
 def planted(name):
@@ -336,11 +334,8 @@ def test_samples_are_chosen_for_what_they_show(of_planted):
 def test_findings_say_what_was_not_exercised_and_of_what_only_a_part(of_planted):
     exercised = {"padding": True, "an unknown word": False, "labels: 94 of 3,083": False}
     certificate = of_planted[""].model_copy(update={"exercised": exercised})
-    findings = list(notebook._findings(SimpleNamespace(checked=[(certificate.condition, certificate)])))
-    assert (
-        "toy_planted: of what its data can contain, the samples that were compared have only in part, or not: an "
-        "unknown word; labels: 94 of 3,083. What the model does with the rest was not seen."
-    ) in findings
+    of_one = SimpleNamespace(every=[certificate.condition], certificates={certificate.condition.key: certificate})
+    assert any(one.endswith(": an unknown word; labels: 94 of 3,083.") for one in certificates.same_models(of_one))
 
 
 def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
@@ -853,8 +848,7 @@ def test_another_padding_is_caught_by_the_outputs(lab, altered):
 )
 def test_what_makes_another_model_is_caught(lab, altered, workload, file, old, new, found):
     altered(file, old, new)
-    parameters = experiments.load("equivalence", ROOT / "parameters" / "quick" / "equivalence.yaml")
-    (condition,) = (one for one in experiments.conditions("equivalence", parameters) if one.workload == workload)
+    (condition,) = (one for one in planned("equivalence").every if one.workload == workload)
     certificate = lab.certify([condition])[condition.key]
     assert certificate.verdict == "different", certificate.reason
     assert found in wrong_checks(certificate)

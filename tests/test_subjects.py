@@ -7,30 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from studies import ROOT, measured, planned
 from synthetic_lab import SyntheticLab
 
 from benchlib import environments
 from benchlib.errors import BenchlibError
+from benchlib.parameter_types import defaults
 from benchlib.runner import availability
-from benchlib.suite import clock, experiments
+from benchlib.suite import clock, plan
 
-ROOT = Path(__file__).parents[1]
 JAX = {"framework": "jax", "environment": "jax", "mode": "graph", "lane": "tuned"}
 MXNET = {"framework": "mxnet", "environment": "mxnet", "mode": "graph", "lane": "tuned"}
-TAKING = {  # notebooks, and what their subjects say beside what all say
-    "devices": {},
-    "batch_size": {},
-    "learning_rate": {"learning_rates": [0.01]},
-    "operators": {},
-    "frameworks": {},
-    "inference": {},
-    "modes": {"precision": "fp32"},
-    "scaling": {},
-    "equivalence": {},
-    "instrument": {},
-}
+PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
+MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 NOT_THERE = "Not measured in jax: environment 'jax' is not there: benchlib environment create jax makes it"
+FIVE = {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +29,7 @@ def no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the project's folder there is no environment yet."""
     shutil.copytree(ROOT / "environments", tmp_path / "environments")
     monkeypatch.setattr(environments, "root", lambda: tmp_path)
+    monkeypatch.chdir(ROOT)
 
 
 @pytest.fixture
@@ -50,162 +42,71 @@ def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(availability, "available", available)
 
 
-OF_FRAMEWORKS = [
-    path for path in (ROOT / "parameters" / "frameworks").glob("*.yaml") if path.name != experiments.DEFAULTS
-]
+def with_more(*more: dict[str, Any], **also: Any) -> dict[str, Any]:
+    return {"subjects": [PYTORCH, MINDSPORE, *({**one, **also} for one in more)]}
 
 
-def quick(notebook: str, *more: dict[str, Any], key: str = "subjects", **changes: Any) -> dict[str, Any]:
-    """The quick parameters of a notebook, with more subjects."""
-    values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
-    return {**values, key: [*values[key], *({**one, **TAKING[notebook]} for one in more)], **changes}
+def test_one_that_has_to_be_there_is_refused_where_it_is_not() -> None:
+    with pytest.raises(BenchlibError, match=r"subjects\.2\.environment: .* benchlib environment create jax makes it"):
+        planned("batch_size", **with_more(JAX))
 
 
-def parameters(notebook: str, values: dict[str, Any]) -> Any:
-    return experiments.module(notebook).Parameters(**values)
+@pytest.mark.parametrize("key", ["subjects", "accuracy_subjects"])
+def test_one_that_is_not_there_is_left_out_and_the_notebook_says_how_to_make_it(key: str, tmp_path: Path) -> None:
+    with_jax = {key: [PYTORCH, {**JAX, "if_there": True}]}
+    assert planned("batch_size", **with_jax).every == planned("batch_size", **{key: [PYTORCH]}).every
+    made = measured("batch_size", SyntheticLab(tmp_path), **with_jax)
+    assert [note.split(" makes it")[0] + " makes it" for note in made.notes if "in jax" in note] == [NOT_THERE]
+    assert made.rows("samples_per_second")["estimate"].notna().all()
+    assert made.summary()["failures"] == 0
 
 
-def measured(notebook: str, values: dict[str, Any], folder: Path) -> Any:
-    return experiments.module(notebook).measure(parameters(notebook, values), SyntheticLab(folder))
-
-
-def if_there(*subjects: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{**one, "if_there": True} for one in subjects]
-
-
-@pytest.mark.parametrize("notebook", TAKING)
-def test_one_that_has_to_be_there_is_refused_where_it_is_not(notebook: str) -> None:
-    with pytest.raises(BenchlibError, match=r"subjects\.\d\.environment: .* benchlib environment create jax makes it"):
-        parameters(notebook, quick(notebook, JAX))
-
-
-@pytest.mark.parametrize("notebook", TAKING)
-def test_one_that_is_not_there_is_left_out_and_the_notebook_says_how_to_make_it(notebook: str, tmp_path: Path) -> None:
-    with_jax = quick(notebook, *if_there(JAX))
-    plain = experiments.conditions(notebook, parameters(notebook, quick(notebook)))
-    assert experiments.conditions(notebook, parameters(notebook, with_jax)) == plain
-    result = measured(notebook, with_jax, tmp_path)
-    assert [note.split(" makes it")[0] + " makes it" for note in result.notes if "in jax" in note] == [NOT_THERE]
-    assert not any("in jax" in note for note in measured(notebook, quick(notebook), tmp_path).notes)
-
-
-@pytest.mark.parametrize("notebook", TAKING)
 @pytest.mark.usefixtures("all_there")
-def test_one_that_is_there_is_measured_as_if_it_had_to_be(notebook: str, tmp_path: Path) -> None:
-    has_to = quick(notebook)
-    for one in (plain := parameters(notebook, quick(notebook, *if_there(JAX)))).subjects:
-        assert one.if_there == (one.framework == "jax")
-    made = experiments.conditions(notebook, plain)
-    others = experiments.conditions(notebook, parameters(notebook, has_to))
-    assert [one for one in made if one.framework != "jax"] == others
-    environment = set() if notebook == "scaling" else {"jax"}  # JAX has no path to several processes, which is shown
-    assert {one.environment for one in made if one.framework == "jax"} == environment
-    result = measured(notebook, quick(notebook, *if_there(JAX)), tmp_path)
-    assert not any("Not measured" in note for note in result.notes)
-
-
-@pytest.mark.parametrize(
-    ("key", "place"), [("accuracy_subjects", "batch_size"), ("timers", "instrument"), ("alone", "instrument")]
-)
-def test_every_list_of_subjects_may_have_some_that_are_not_there(key: str, place: str, tmp_path: Path) -> None:
-    own = {"batch_size": 8} if key == "alone" else {}
-    values = quick(place, *if_there(JAX | own), key=key)
-    plain = experiments.conditions(place, parameters(place, quick(place)))
-    assert experiments.conditions(place, parameters(place, values)) == plain
-    result = measured(place, values, tmp_path)
-    assert any(note.startswith(NOT_THERE) for note in result.notes)
-    assert not any("jax" in str(check.condition) for check in getattr(result, "timers", []))
+def test_one_that_is_there_is_measured_as_if_it_had_to_be(tmp_path: Path) -> None:
+    asked = with_more(JAX, if_there=True)
+    assert [one.framework for one in planned("batch_size", **asked).groups[0]] == ["pytorch", "mindspore", "jax"]
+    assert not any("Not measured" in note for note in measured("batch_size", SyntheticLab(tmp_path), **asked).notes)
 
 
 @pytest.mark.usefixtures("all_there")
 def test_of_a_workload_that_its_framework_has_no_file_of_it_is_left_out(tmp_path: Path) -> None:
-    values = quick("frameworks", *if_there(MXNET))
-    made = experiments.module("frameworks").comparisons(parameters("frameworks", values))
-    by_workload = {group[0].workload: [one.framework for one in group] for group in made}
+    asked = with_more(MXNET, if_there=True)
+    by_workload = {
+        group[0].workload: [one.framework for one in group] for group in planned("frameworks", **asked).groups
+    }
     assert by_workload == {"gcn": ["pytorch", "mindspore"], "cnn": ["pytorch", "mindspore", "mxnet"]}
-    notes = measured("frameworks", values, tmp_path).notes
+    notes = measured("frameworks", SyntheticLab(tmp_path), **asked).notes
     assert "Not measured in mxnet: gcn, of which it has no file." in notes
-    models = quick("equivalence", *if_there(MXNET))
-    checked = experiments.conditions("equivalence", parameters("equivalence", models))
-    lacking = {one.workload for one in checked} - {one.workload for one in checked if one.framework == "mxnet"}
-    said = next(note for note in measured("equivalence", models, tmp_path).notes if "mxnet" in note)
-    assert (
-        said
-        == "Not measured in mxnet: "
-        + ", ".join(model["workload"] for model in models["models"] if model["workload"] in lacking)
-        + ", of which it has no file."
-    )
-    assert {"gcn", "bert"} <= lacking < {one.workload for one in checked}
     with pytest.raises(BenchlibError, match="framework of workload 'gcn'"):
-        parameters("frameworks", quick("frameworks", MXNET | {"environment": "default"}))
-
-
-@pytest.mark.usefixtures("all_there")
-def test_on_a_device_that_it_cannot_use_it_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def available(framework: str, device: str, environment: str) -> str | None:
-        return "no plug-in for cuda" if (framework, device) == ("jax", "cuda") else None
-
-    monkeypatch.setattr(availability, "available", available)
-    values = quick("modes", *if_there(JAX), devices=["cpu", "cuda"])
-    on_cpu, on_cuda = experiments.module("modes").comparisons(parameters("modes", values))
-    assert "jax" in {one.framework for one in on_cpu}
-    assert "jax" not in {one.framework for one in on_cuda}
-    assert (
-        "Not measured in jax: no plug-in for cuda; run again after that." in measured("modes", values, tmp_path).notes
-    )
+        planned("frameworks", **with_more(MXNET, environment="default"))
 
 
 @pytest.mark.usefixtures("all_there")
 def test_the_profile_frameworks_takes_all_five_and_its_pilots_fit_into_its_time() -> None:
-    every = {path.stem: experiments.load(path.stem, path) for path in OF_FRAMEWORKS}
-    minutes = experiments.defaults(ROOT / "parameters" / "frameworks").minutes
-    assert set(every) == {"frameworks", "batch_size", "inference", "operators", "modes", "equivalence", "instrument"}
-    measured = {name: {one.framework for one in experiments.conditions(name, each)} for name, each in every.items()}
-    measured["instrument"] |= {subject.framework for subject in every["instrument"].timers}
-    measured["equivalence"] |= {"pytorch"}  # what the others are checked against
-    five = {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
-    assert measured == dict.fromkeys(every, five)
+    every = {one.name: one.study for one in plan.plan("frameworks") if one.study}
+    minutes = defaults(ROOT / "parameters" / "frameworks").minutes
+    for name, one in every.items():
+        assert {condition.framework for condition in one.every} | {"pytorch"} == FIVE or name == "instrument"
     assert minutes <= 20, "with set-up and report the first run is to end within 25"
     for_training = 4  # minutes: 26 runs of a few seconds, which the estimate leaves aside
     assert "more than" not in clock.expectation(minutes - for_training, every)
     assert "more than" in clock.expectation(minutes / 2, every), "it does say so"
 
 
-def test_the_profile_frameworks_without_any_of_their_environments_is_of_those_that_are_there(tmp_path: Path) -> None:
-    for path in OF_FRAMEWORKS:
-        each = experiments.load(path.stem, path)
-        assert {one.framework for one in experiments.conditions(path.stem, each)} <= {"pytorch", "mindspore"}
-        notes = experiments.module(path.stem).measure(each, SyntheticLab(tmp_path / path.stem)).notes
-        for name in ("jax", "tensorflow", "mxnet"):
-            assert f"benchlib environment create {name} makes it" in " ".join(notes)
-
-
-def test_where_all_others_are_left_out_the_first_is_measured_by_itself(tmp_path: Path) -> None:
-    first = yaml.safe_load((ROOT / "parameters" / "quick" / "inference.yaml").read_text(encoding="utf-8"))["subjects"][
-        0
-    ]
-    for notebook in ("batch_size", "frameworks", "inference", "operators"):
-        values = quick(notebook) | {"subjects": [first, *if_there(JAX)]}
-        result = measured(notebook, values, tmp_path / notebook)
-        assert result.rows("samples_per_second")["estimate"].notna().all()
-        assert not len(result.rows("throughput_ratio"))
-        assert result.summary()["failures"] == 0
+def test_the_profile_frameworks_without_any_of_their_environments_is_of_those_that_are_there() -> None:
+    for one in plan.plan("frameworks"):
+        assert {condition.framework for condition in one.conditions} <= {"pytorch", "mindspore"}
 
 
 def test_the_first_has_to_be_there() -> None:
-    values = quick("inference")
     with pytest.raises(BenchlibError, match=r"subjects: .*jax jax graph tuned is the first, which cannot be left out"):
-        parameters("inference", values | {"subjects": [*if_there(JAX), *values["subjects"]]})
+        planned("batch_size", subjects=[{**JAX, "if_there": True}, PYTORCH])
 
 
 def test_a_file_is_right_or_wrong_whatever_is_there() -> None:
     with pytest.raises(BenchlibError, match=r"subjects\.2\.mode: 'grahp'"):
-        parameters("inference", quick("inference", *if_there(JAX | {"mode": "grahp"})))
-    subjects = [quick("modes")["subjects"][0], *if_there(JAX | {"precision": "fp16"})]
-    with pytest.raises(BenchlibError, match=r"subjects\.1: 'fp16': unknown precision of jax"):
-        parameters("modes", quick("modes") | {"subjects": subjects})
+        planned("batch_size", **with_more(JAX, if_there=True, mode="grahp"))
     with pytest.raises(BenchlibError, match="jax jax graph tuned is there twice"):
-        parameters("inference", quick("inference", *if_there(JAX), *if_there(JAX)))
-    pytorch = quick("inference")["subjects"][0]
+        planned("batch_size", **with_more(JAX, JAX, if_there=True))
     with pytest.raises(BenchlibError, match="pytorch eager tuned is there twice"):
-        parameters("inference", quick("inference", *if_there(pytorch)))
+        planned("batch_size", **with_more(PYTORCH, if_there=True))

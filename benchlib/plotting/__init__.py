@@ -13,7 +13,9 @@ from benchlib.plotting.pictures import (
     Ratios,
     Survival,
     Value,
+    metric_of,
     relative_to,
+    threshold_of,
 )
 
 __all__ = [
@@ -29,5 +31,7 @@ __all__ = [
     "Ratios",
     "Survival",
     "Value",
+    "metric_of",
     "relative_to",
+    "threshold_of",
 ]

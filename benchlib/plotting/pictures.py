@@ -45,7 +45,9 @@ def text(rows: pd.DataFrame, of: Text) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(ABC):
-    """What some rows look like. ``where`` chooses among them, if not all are shown."""
+    """What some rows look like. ``where`` chooses among them, if not all are shown. A row whose ``hue`` is a list is
+    drawn once for each of it.
+    """
 
     hue: Value = "subject"
     where: Callable[[pd.DataFrame], pd.Series] | None = None
@@ -56,7 +58,7 @@ class Panel(ABC):
         rows = named_once(self.source(result))
         if self.where is not None and len(rows):
             rows = rows[self.where(rows).astype(bool)]
-        return rows.assign(hue=values(rows, self.hue)) if len(rows) else rows
+        return rows.assign(hue=values(rows, self.hue)).explode("hue", ignore_index=True) if len(rows) else rows
 
     @abstractmethod
     def source(self, result: Measured) -> pd.DataFrame:
@@ -146,6 +148,17 @@ class Lines(OfQuantity):
 def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
     """What an axis of ratios to the first row's baseline is of."""
     return f"throughput relative to{between}{rows['baseline_subject'].iloc[0]}"
+
+
+def metric_of(rows: pd.DataFrame) -> str:
+    """What an axis of the metric of the first row's workload is of."""
+    return metrics.label(workloads.load(rows["workload"].iloc[0]))
+
+
+def threshold_of(rows: pd.DataFrame) -> float | None:
+    """The threshold of the first row's training, in the unit in which people read it."""
+    factor, _ = metrics.readable(workloads.load(rows["workload"].iloc[0]).metric)
+    return None if pd.isna(rows["threshold"].iloc[0]) else factor * rows["threshold"].iloc[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,6 +68,13 @@ def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
     return rows
 
 
+def places(device: str) -> int:
+    """How many processes of a group can each have a core, or a device, to itself."""
+    if device == "cpu":
+        return len(os.sched_getaffinity(0))
+    return len(nvml.gpus() if device == "cuda" else npu_smi.npus())
+
+
 def require(conditions: Iterable[Condition]) -> None:
     """Raise a BenchlibError if a condition asks for what this machine does not have."""
     cores = len(os.sched_getaffinity(0))
@@ -101,8 +108,8 @@ def _require_group(condition: Condition, cores: int) -> None:
     if condition.device == "cpu" and condition.world_size * condition.threads > cores:
         asked = f"world_size {condition.world_size} of {condition.threads} threads"
         raise BenchlibError(f"{condition}: {asked}, but this machine has {cores} cores")
-    there = {"cuda": len(nvml.gpus()), "npu": len(npu_smi.npus())}.get(condition.device)
-    if there is not None and condition.world_size > there:
+    there = places(condition.device)
+    if condition.device != "cpu" and condition.world_size > there:
         raise BenchlibError(f"{condition}: world_size {condition.world_size}, but {there} devices {condition.device!r}")
 
 

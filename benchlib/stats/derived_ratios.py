@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchlib import metrics, workloads
 from benchlib.condition import Condition
+from benchlib.data.prepare import prepare
 from benchlib.stats import frame as tidy
 from benchlib.stats.amortisation import PAYS, amortisation
 from benchlib.stats.comparison import (
@@ -26,6 +28,7 @@ from benchlib.stats.comparison import (
 from benchlib.stats.intervals import Interval, geometric_interval, mean_interval
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, SAME
+from benchlib.worker.batches import Batches
 
 HIGHER, LOWER = "higher", "lower"
 """Verdicts on a difference; the third is ``comparison.NO_DIFFERENCE``."""
@@ -93,15 +96,39 @@ def throughput(
     return tidy.row(quantity, condition, ratio, baseline, **columns)
 
 
-def amortised(
+def within_frameworks(comparison: Comparison, inputs: Path) -> Iterator[dict[str, Any]]:
+    """Of each two conditions that differ in mode or precision only, and can be compared: their ratio, and when graph
+    mode has paid for its compilation. ``inputs`` is where prepared data are.
+    """
+    there = comparison.conditions
+    graphs = [(one.but(mode="eager"), one) for one in there if one.mode != "eager"]
+    mixed = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
+    for one, other in [*graphs, *mixed]:
+        if one in there:
+            row = throughput(comparison, "within_ratio", other, one)
+            yield from [row] if row["why"] in {None, DISTURBED} else []
+    steps = _steps_of_epoch(comparison.baseline, inputs)
+    for eager, graph in graphs:
+        if eager in there:
+            yield from _amortised(comparison, eager, graph, steps)
+
+
+def _steps_of_epoch(condition: Condition, inputs: Path) -> float | None:
+    """Training steps of a pass over the data; None of a workload that does not train."""
+    workload = workloads.load(condition.workload)
+    if workload.kind != "training":
+        return None
+    return Batches(prepare(condition, 0, inputs), condition.batch_size, None, workload.fields).steps_per_epoch
+
+
+def _amortised(
     comparison: Comparison, eager: Condition, graph: Condition, steps_of_epoch: float | None
 ) -> list[dict[str, Any]]:
     """The rows on when graph mode has paid for its compilation (see ``amortisation``), in epochs, too, of a workload
-    that has such steps; of two that cannot be compared but one, which says why.
+    that has such steps; none of two that cannot be compared.
     """
-    ratio, verdict = between(comparison, eager, graph)
-    if verdict in NO_RATIO:
-        return [tidy.row("pays_after_steps", graph, ratio, eager, why=verdict)]
+    if between(comparison, eager, graph)[1] in NO_RATIO:
+        return []
     paid = amortisation(comparison, eager, graph)
     why = None if paid.verdict == PAYS else paid.verdict
     quantities = {
@@ -123,11 +150,51 @@ def amortised(
     return rows
 
 
+def of_groups(comparison: Comparison, subjects: Sequence[Sequence[Condition]]) -> Iterator[dict[str, Any]]:
+    """Of processes that train together, the ratio to one process, which is the first condition of each subject; to one
+    that has as many threads in all; what the exchange of gradients takes; and the ratio to the first subject.
+    """
+    there = [own for own in subjects if own]
+    for own in there:
+        base, of_first = own[0], {} if own is there[0] else tidy.NO_CONTROL
+        for its, condition in zip(there[0], own, strict=True):
+            if not condition.communication:
+                continue
+            if condition != base:
+                yield {**throughput(comparison, "within_ratio", condition, base), **of_first}
+            if its != condition:
+                yield throughput(comparison, "subject_ratio", condition, its)
+            if (count := condition.world_size) == 1:
+                continue
+            yield throughput(comparison, "efficiency_percent", condition, base, lambda ratio, n=count: 100 * ratio / n)
+            threads, alone = base.but(threads=count * base.threads), condition.but(communication=False)
+            if threads in own:
+                yield {**throughput(comparison, "same_threads_ratio", condition, threads), **of_first}
+            if alone in own:
+                yield throughput(comparison, "communication_percent", condition, alone, lambda ratio: 100 * (1 - ratio))
+
+
 def as_fast(runs: TrainingRuns, quantity: str, condition: Condition, baseline: Condition) -> dict[str, Any]:
     """The row of an ``epoch_ratio`` or a ``threshold_ratio`` (see ``TrainingRuns.times_as_fast``)."""
     seconds = {"epoch_ratio": "epoch_s", "threshold_ratio": "seconds_to_threshold"}[quantity]
     ratio, why = runs.times_as_fast(condition, baseline, seconds)
     return tidy.row(quantity, condition, ratio, baseline, why=why, files=" ".join(runs.files(baseline, condition)))
+
+
+def to_lowest_rate(runs: TrainingRuns) -> list[dict[str, Any]]:
+    """How many times as fast as with a subject's lowest learning rate an epoch is trained with its others."""
+    by_subject: dict[str, list[Condition]] = {}
+    for condition in sorted(runs.conditions, key=lambda condition: condition.learning_rate):
+        by_subject.setdefault(condition.subject, []).append(condition)
+    pairs = [(one, lowest) for lowest, *others in by_subject.values() for one in others]
+    return [as_fast(runs, "epoch_ratio", one, lowest) for one, lowest in pairs]
+
+
+def relative_to_first(runs: TrainingRuns) -> list[dict[str, Any]]:
+    """How the training of each condition compares with that of the first."""
+    first, *others = runs.conditions
+    rows = [as_fast(runs, ratio, one, first) for one in others for ratio in ("epoch_ratio", "threshold_ratio")]
+    return [*rows, *(metric_difference(runs, one, first) for one in others)]
 
 
 def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condition) -> dict[str, Any]:
@@ -145,6 +212,12 @@ def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condit
         sign = HIGHER if interval.estimate > 0 else LOWER
         columns["verdict"] = sign if interval.excludes(0) else NO_DIFFERENCE
     return tidy.row("metric_difference", condition, interval, baseline, **columns)
+
+
+def relative_to_fp32(runs: TrainingRuns) -> list[dict[str, Any]]:
+    """How the last loss of each condition in mixed precision compares with that of the same in fp32."""
+    pairs = [(one, one.but(precision="fp32")) for one in runs.conditions if one.precision != "fp32"]
+    return [loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
 
 
 def loss_ratio(runs: TrainingRuns, condition: Condition, baseline: Condition) -> dict[str, Any]:

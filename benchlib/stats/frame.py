@@ -29,14 +29,14 @@ from benchlib.stats.intervals import Interval, mean_interval
 from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns, median_to_threshold, undisturbed
 from benchlib.stats.validity import MOST
 
-IMPOSSIBLE, FAILED, NOT_COMPARED = "not possible here", "failed", "not compared"
-"""Why a condition was not measured: it cannot be; it may be possible the next time; it has no baseline here."""
+IMPOSSIBLE = "not possible here"
+"""Why a condition was not measured: its framework refuses it."""
 
 DIVERGED, NOT_TOLD = "diverged", "not told by the driver"
 
 WHYS = (
     *(MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED),
-    *(IMPOSSIBLE, FAILED, NOT_COMPARED, NOT_REACHED, DIVERGED, NOT_TOLD),
+    *(IMPOSSIBLE, NOT_REACHED, DIVERGED, NOT_TOLD),
     *(AT_ONCE, NEVER, NOT_SHOWN),
 )
 """Why a row has no number."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from benchlib.lab import Lab
     from benchlib.suite.experiments.result import Result
 
-OLD = ("learning_rate", "operators", "frameworks", "modes", "scaling", "equivalence", "instrument")
+OLD = ("instrument",)
 """The notebooks that measure and have no design cell yet."""
 
 NOTEBOOKS = OLD
