@@ -351,8 +351,7 @@ class Picture:
     caption: Text  # from all rows that it shows
     panels: Sequence[Panel]
     each: Value | None = None  # the panels again for each of its values
-    title: Callable[[pd.DataFrame], str] | None = None  # of the first panel of each, where it is not its value
-    columns: int | Callable[[pd.DataFrame], int] | None = None  # at most; None: the panels of each beside each other
+    columns: int | None = None  # at most; None: the panels of each beside each other
     height: float = 1.9  # inches of a panel whose rows do not say it
     width: float = figures.PAGE
     looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue; None: of subjects, or in their order
@@ -365,8 +364,7 @@ class Picture:
             return None
         every = pd.concat([rows for _, rows in shown])
         cells, looks = self._cells(shown), self._looks(every)
-        most = self.columns(every) if callable(self.columns) else self.columns
-        columns = min(most or len(shown), len(cells))
+        columns = min(self.columns or len(shown), len(cells))
         height = max(panel.height(rows) or self.height for panel, rows, _ in cells)
         figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
         legend: dict[str, Any] = {}
@@ -413,8 +411,7 @@ class Picture:
         cells = []
         for name in dict.fromkeys(name for _, parts in split for name in parts):
             of_each = [(panel, parts[name]) for panel, parts in split if name in parts]
-            title = self.title(of_each[0][1]) if self.title else str(name)
-            cells += [(panel, rows, "" if number else title) for number, (panel, rows) in enumerate(of_each)]
+            cells += [(panel, rows, "" if number else str(name)) for number, (panel, rows) in enumerate(of_each)]
         return cells
 
 
