@@ -71,7 +71,7 @@ def opening_s(page: Path) -> list[float]:
             tab = browser.new_page()
             started = time.monotonic()
             tab.goto(page.as_uri())
-            tab.wait_for_selector(".told")
+            tab.wait_for_selector(".controls")
             seconds.append(time.monotonic() - started)
             tab.close()
         browser.close()

@@ -98,8 +98,6 @@ def results(
         "certificates": [one.model_dump_json() for one in certificates.values()],
         "measurements": sorted({file for one in every for file in one.files()}),
         "conditions": [one.model_dump(mode="json") for each in every for one in each.conditions],
-        "knobs": [row for one in every for row in one.ledger().frame.to_dict("records")],
-        "left_out": [],
     }
     save(folder, notebook, summary)
     return summary
@@ -113,7 +111,7 @@ def claims(folder: Path, verdicts: dict[str, tuple[str, bool, str]]) -> None:
         **{name: [text] * len(verdicts) for name, text in (("says", "so"), ("published_on", "V100"), ("doubt", "–"))},
     }
     nothing = ("warnings", "notes", "figures", "tables", "in_report", "failed", "certificates", "measurements")
-    summary = {name: [] for name in (*nothing, "answers", "conditions", "knobs")}
+    summary = {name: [] for name in (*nothing, "answers", "conditions")}
     names = list(columns)
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     frame = {"index": list(range(len(rows))), "columns": names, "data": rows}

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from benchlib import tables
 from benchlib.plotting.naming import spelled
 from benchlib.report import pdf
+from benchlib.report.picture import GLYPHS
 from benchlib.stats import frame as tidy
 
 pytestmark = pytest.mark.slow
@@ -64,7 +65,7 @@ def address(folder: Path) -> str:
 
 def rows(page: Page) -> list[tuple[str, str]]:
     """Number and verdict of each ratio that is seen."""
-    cells = page.locator(ROWS).locator("summary").all_inner_texts()
+    cells = [cell.lstrip("".join(GLYPHS.values())) for cell in page.locator(ROWS).locator("summary").all_inner_texts()]
     return sorted((" ".join(cell.split()[:3]), " ".join(cell.split()[3:])) for cell in cells)
 
 
@@ -111,7 +112,7 @@ def test_what_is_behind_a_ratio_is_what_the_frame_has(page: Page, folder: Path) 
     page.locator(ROWS).last.locator("summary").click()
     told = page.locator("dl >> visible=true").inner_text()
     control = tables.ratio(row.control, row.control_low, row.control_high)
-    for text in (row.verdict, control, f"{row.processes} (", "mindspore 1.0", "MALLOC_MMAP_THRESHOLD_", row.label):
+    for text in (row.verdict, control, "mindspore 1.0", "MALLOC_MMAP_THRESHOLD_", row.label):
         assert text in told
     key = re.search(r"benchlib trace tables/report_ratios\.csv (\w+)", told)[1]
     listed = pd.read_csv(folder / "tables" / "report_ratios.csv").set_index("key").loc[key]
@@ -217,14 +218,11 @@ def test_on_a_screen_of_any_width_the_lead_comes_first_the_plot_is_wide_and_no_t
 
 class TestPaper:
     def test_the_first_page_is_the_picture_and_what_is_folded_on_a_screen_is_there(self, folder: Path) -> None:
-        pages = printed(folder)
-        first, others = pages[0], "".join(pages[1:])
+        first, *others = printed(folder)
         assert all(number in first for number, _ in from_frame(folder, explored.TORCH.subject))
-        assert "No claim has been judged yet." in first
         assert "MindSpore is slower in 2 of 3 ratios" in " ".join(first.split())
         assert "The questions" not in first
-        assert "What does modes ask?" in others
-        assert "throughput ratio" in others
+        assert "throughput ratio" in "".join(others)
         assert "benchlib trace tables" not in first, "what is behind a ratio stays folded"
 
     def test_no_text_is_smaller_than_seven_points(self, folder: Path) -> None:

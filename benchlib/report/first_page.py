@@ -60,12 +60,14 @@ def who(every: pd.DataFrame) -> str:
     own = ratios.relative_to(every)
     usual = own.loc[own["baseline_subject"] == ratios.usual_baseline(every), "baseline_framework"].head(1)
     own = own[own["baseline_framework"].isin(usual) & ~own["framework"].isin(usual)]
-    names = [*dict.fromkeys(own["framework"])]
-    told = (_compared(own[own["framework"] == name], product(usual.iloc[0]), len(names) <= FEW) for name in names)
-    return " ".join(told) or "No ratio between frameworks has been measured yet."
+    by_framework = [of for _, of in own.groupby("framework", sort=False)]
+    if not by_framework:
+        return "No ratio between frameworks has been measured yet."
+    told = (_compared(of, len(by_framework) <= FEW) for of in by_framework)
+    return f"Compared with {product(usual.iloc[0])}, {' '.join(told)}"
 
 
-def _compared(of: pd.DataFrame, usual: str, with_most: bool) -> str:
+def _compared(of: pd.DataFrame, with_most: bool) -> str:
     words = {"same": "as fast", "open": "not shown to differ", "none": "without a ratio"}
     parts = []
     for kind, number in sorted(Counter(of["kind"]).items(), key=lambda each: (each[0] in words, -each[1])):
@@ -76,7 +78,7 @@ def _compared(of: pd.DataFrame, usual: str, with_most: bool) -> str:
             much = tables.number(most["times"], 2 if most["times"] >= 1.095 else 3)
             part += f" (most on {most['workload']}: {much} times as {'fast' if kind == 'faster' else 'long'})"
         parts.append(part)
-    return f"Compared with {usual}, {product(of['framework'].iloc[0])} is {', '.join(parts)}."
+    return f"{product(of['framework'].iloc[0])} is {', '.join(parts)}."
 
 
 def how_sure(results: Results, every: pd.DataFrame) -> str:

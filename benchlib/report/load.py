@@ -20,7 +20,7 @@ from benchlib.stats import frame as tidy
 
 KEYS = {
     *("title", "question", "answers", "findings", "warnings", "notes", "figures", "tables", "captions", "in_report"),
-    *("failed", "certificates", "measurements", "conditions", "knobs"),
+    *("failed", "certificates", "measurements", "conditions"),
 }
 """What the report needs of the summary that a notebook glues."""
 
@@ -47,9 +47,9 @@ class Results:
         self.certificates = _one_each(map(Certificate.model_validate_json, dict.fromkeys(self.each("certificates"))))
         whole = (one for one in self.each("measurements") if f"measurements/{one}.parquet" not in self.changed)
         self.measured, damaged = lab.store.read(dict.fromkeys(whole))
+        aside = (path.relative_to(self.folder) for path in sorted(lab.store.damaged.glob("[!.]*.parquet")))
         self.wrong += [*damaged, *(f"{path} {why}; run again." for path, why in self.changed.items())]
-        for path in sorted(lab.store.damaged.glob("[!.]*.parquet")):
-            self.wrong.append(f"{path.relative_to(self.folder)} could not be used and was measured again.")
+        self.wrong += [f"{path} could not be used and was measured again." for path in aside]
 
     def each(self, key: str) -> Iterator[Any]:
         """Yield what all notebooks list under a key of their summaries."""

@@ -33,43 +33,29 @@ APART = 15
 FILTERS = ("workload", "framework", "environment", "mode", "device", "batch_size", "lane", "precision")
 """The columns by which a reader can choose among the rows."""
 
-SHAPES = {
-    "faster": '<path d="M0-5.2 4.8-.2h-3.1v5.2h-3.4v-5.2h-3.1z"/>',
-    "slower": '<path d="M0 5.2 4.8 .2h-3.1v-5.2h-3.4v5.2h-3.1z"/>',
-    "same": '<path d="M-4.5-3.2h9v2.2h-9zM-4.5 1h9v2.2h-9z"/>',
-    "open": '<circle r="3.8" class="hollow"/>',
-    "none": '<path d="M-4-.9h8v1.8h-8z"/>',
-    "reproduced": '<path d="M-4.8 0-1.6 3.9 5-3.6 3.6-4.9-1.7 1.3-3.5-1.2z"/>',
-    "not-reproduced": '<path d="M-3.4-4.8 4.8 3.4 3.4 4.8-4.8-3.4zM3.4-4.8 4.8-3.4-3.4 4.8-4.8 3.4z"/>',
-    "arrow-left": '<path d="M0 0 6-3.5v7z"/>',
-    "arrow-right": '<path d="M0 0-6-3.5v7z"/>',
-}
-"""By name, what stands beside a colour: colours alone say nothing."""
+GLYPHS = {"faster": "↑", "slower": "↓", "same": "=", "open": "○", "none": "–", "reproduced": "✓", "not-reproduced": "✗"}
+"""What stands beside a colour: colours alone say nothing."""
 
 Row = dict[str, Any]
 """Of a frame, see :mod:`benchlib.report.ratios`."""
 
 
 def definitions(every: pd.DataFrame) -> str:
-    """Draw the shapes that the pictures of a page use, once for all of them."""
-    looks = {style.subject_look(*names) for names in every[tidy.SUBJECT].itertuples(index=False)}
-    shapes = SHAPES | {f"mark-{ord(one)}": _polygon(one) for one in sorted({look.marker for look in looks})}
-    symbols = "".join(f'<symbol id="{name}" overflow="visible">{path}</symbol>' for name, path in shapes.items())
+    """Draw the marks that the pictures of a page use, once for all of them, and the hatching of an A/A."""
+    symbols = ""
+    for marker in sorted({style.subject_look(*names).marker for names in every[tidy.SUBJECT].to_numpy()}):
+        path = MarkerStyle(marker)
+        corners = path.get_path().transformed(path.get_transform()).to_polygons()[0]  # as high as a line of text
+        points = " ".join(f"{7.6 * x:.1f} {-7.6 * y:.1f}" for x, y in corners)
+        symbols += f'<symbol id="mark-{ord(marker)}" overflow="visible"><path d="M{points}z"/></symbol>'
     hatch = '<pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     hatch += '<path d="M0 0V5" class="hatching"/></pattern>'
     return f'<svg class="definitions" width="0" height="0" aria-hidden="true">{symbols}<defs>{hatch}</defs></svg>'
 
 
-def _polygon(marker: str) -> str:
-    """Draw one of matplotlib's markers, as high as a line of text at most."""
-    path = MarkerStyle(marker)
-    corners = path.get_path().transformed(path.get_transform()).to_polygons()[0]
-    return f'<path d="M{" ".join(f"{7.6 * x:.1f} {-7.6 * y:.1f}" for x, y in corners)}z"/>'
-
-
 def glyph(name: str) -> str:
-    """Draw a shape in the colour of the text."""
-    return f'<svg class="glyph" viewBox="-6 -6 12 12" aria-hidden="true"><use href="#{name}"/></svg>'
+    """Return the sign of what a ratio, or a claim's cases, show."""
+    return f'<span class="glyph" aria-hidden="true">{GLYPHS[name]}</span>'
 
 
 def pictures(every: pd.DataFrame, results: Results) -> str:
@@ -169,10 +155,8 @@ class View:
         parts.append(f'<line class="one" x1="{at(1)}%" x2="{at(1)}%" y1="0" y2="100%"/>')
         if pd.notna(row["low"]):
             parts.append(f'<line class="interval" x1="{at(row["low"])}%" x2="{at(row["high"])}%" y1="50%" y2="50%"/>')
-            if row["low"] < self.low:
-                parts.append('<use class="arrow" href="#arrow-left" x="0" y="50%"/>')
-            if row["high"] > self.high:
-                parts.append('<use class="arrow" href="#arrow-right" x="100%" y="50%"/>')
+            arrows = {0: "◂" if row["low"] < self.low else "", 100: "▸" if row["high"] > self.high else ""}
+            parts += [f'<text class="arrow" x="{x}%" y="50%">{arrow}</text>' for x, arrow in arrows.items() if arrow]
         if row["kind"] != "none":
             parts.append(f'<use class="point" {mark} x="{at(row["estimate"])}%" y="50%"/>')
         return f'<svg class="strip" aria-hidden="true">{"".join(parts)}</svg>'
@@ -186,7 +170,8 @@ class View:
         yield from zip(("condition", "relative to"), sides, strict=True)
         yield "verdict", ": ".join(one for one in (row["says"], row["reason"]) if pd.notna(one))
         yield "A/A", control if pd.notna(row["control"]) else f"none: {row['control_why']}"
-        yield "pairs", f"{row['processes']} (ended: {row['ended']})"
+        yield "pairs", str(row["processes"])
+        yield "ended", "" if pd.isna(row["ended"]) else row["ended"]
         yield "versions", listed(f"{name} {version}" for m in both for name, version in m.versions.items())
         yield "knobs", listed(knobs, " | ")
         yield "behind it", f"benchlib trace tables/report_ratios.csv {row['key']}"

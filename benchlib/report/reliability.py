@@ -9,7 +9,7 @@ from IPython.display import HTML
 
 from benchlib import tables
 from benchlib.equivalence import gate
-from benchlib.equivalence.certificate import Certificate, unexercised
+from benchlib.equivalence.certificate import unexercised
 from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES
 from benchlib.plotting import naming
 from benchlib.report.load import Results
@@ -49,29 +49,27 @@ def certificates(results: Results) -> HTML:
     every = results.certificates
     if not every:
         return tables.bullets(["No model was checked."])
-    named, names = naming.subjects(one.condition for one in every), ["workload", "subject", "device", "verdict"]
-    rows = pd.DataFrame([_certified(one, naming.spelled(named[one.condition])) for one in every])
-    groups = rows.groupby(names, sort=False)
-    frame = groups[[name for name in rows if name not in names]].max()
-    frame = frame.map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
+    named, rows, names = (
+        naming.subjects(one.condition for one in every),
+        [],
+        ["workload", "subject", "device", "verdict"],
+    )
+    told: dict[str, None] = {}
+    for one in every:
+        who = (one.condition.workload, naming.spelled(named[one.condition]), one.condition.device)
+        verdict = one.verdict if one.same else f"{one.verdict}: {one.condition} {one.reason}".strip()
+        checks = {each.name: each.difference for each in one.checks if each.name not in DROPOUT_TOLERANCES}
+        rows.append({**dict(zip(names, (*who, verdict), strict=True)), **checks})
+        told |= {
+            f"{who[0]}, for the gate only: {name} {value} ({gate.reason(one.condition, name)}).": None
+            for name, value in one.neutralised.items()
+        }
+    groups = pd.DataFrame(rows).groupby(names, sort=False)
+    frame = groups.max().map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
     frame.insert(3, "conditions", groups.size().to_numpy())
     caption = (
         f"Largest relative difference from the reference, {tables.references(every)}, over all trials on the same "
         "batches; without what rounding explains, which the certificates list."
     )
-    switched = dict.fromkeys(
-        f"{one.condition.workload}, for the gate only: {name} {value} ({gate.reason(one.condition, name)})."
-        for one in every
-        for name, value in one.neutralised.items()
-    )
     unmet = (f"{name}, not in all that was compared: {'; '.join(some)}." for name, some in unexercised(every).items())
-    return HTML(tables.html(frame, caption).data + tables.bullets([*switched, *unmet]).data)
-
-
-def _certified(one: Certificate, subject: str) -> dict[str, Any]:
-    verdict = one.verdict if one.same else f"{one.verdict}: {one.condition} {one.reason}".strip()
-    checks = {each.name: each.difference for each in one.checks if each.name not in DROPOUT_TOLERANCES}
-    return {
-        **{"workload": one.condition.workload, "subject": subject, "device": one.condition.device, "verdict": verdict},
-        **checks,
-    }
+    return HTML(tables.html(frame, caption).data + tables.bullets([*told, *unmet]).data)

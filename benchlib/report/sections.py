@@ -7,39 +7,41 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from IPython.display import HTML
 
 from benchlib import tables
 from benchlib.report.load import Results
 from benchlib.report.setting import places
+from benchlib.stats.planner import PRECISION
 
 
-def questions(results: Results, names: Iterable[str]) -> HTML:
+def questions(results: Results, names: Iterable[str], with_table: bool = True) -> HTML:
     """Show each of these notebooks with its question, figure, answer and folded table."""
-    every = [_question(results, results.summaries[name]) for name in names if name in results.summaries]
+    every = [_question(results, results.summaries[name], with_table) for name in names if name in results.summaries]
     return HTML("".join(every) or tables.bullets(["There is no result yet."]).data)
 
 
-def _question(results: Results, summary: dict[str, Any]) -> str:
+def _question(results: Results, summary: dict[str, Any], with_table: bool) -> str:
     figures, shown = _parts(results, summary)
     answers = "".join(f"<li>{escape(sentence)}</li>" for sentence in summary["answers"])
-    folded = "".join(f"<details><summary>The numbers</summary>{table}</details>" for table in shown[:1])
+    folded = "".join(f"<details><summary>The numbers</summary>{table}</details>" for table in shown[:with_table])
     return (
         f'<section><h3>{escape(summary["title"])}</h3><p class="question">{escape(summary["question"])}</p>'
         f'<div class="answer">{"".join(figures[:1])}<ul>{answers}</ul></div>{folded}</section>'
     )
 
 
-def rest(results: Results, asked: Collection[str]) -> HTML:
-    """Show all findings of each notebook, and its figures and tables but those of the questions that were ``asked``."""
+def rest(results: Results, with_table: Collection[str], without: Collection[str]) -> HTML:
+    """Show all findings of each notebook, and its figures and tables but those of its question: of the notebooks that
+    were shown ``with_table`` the first of both, of those ``without`` the first figure.
+    """
     parts = []
     for name, summary in results.summaries.items():
-        title, first = summary["title"], int(name in asked)
+        title, table = summary["title"], int(name in with_table)
         # On paper figures stand where there is room: each caption says whose it is.
         figures, shown = _parts(results, summary, f"{title}: ")
         findings = tables.bullets(summary["findings"]).data
-        parts += [f"<h4>{escape(title)}</h4>{findings}", *figures[first:], *shown[first:]]
+        parts += [f"<h4>{escape(title)}</h4>{findings}", *figures[table or name in without :], *shown[table:]]
     return HTML(f'<div class="others">{"".join(parts)}</div>')
 
 
@@ -67,6 +69,9 @@ def notes(results: Results) -> HTML:
         for sentence in (*summary["warnings"], *summary["notes"]):
             said.setdefault(sentence, []).append(summary["title"])
     each = [f"{sentence} ({', '.join(titles)})" for sentence, titles in said.items()]
+    compared = results.rows("throughput_ratio").drop_duplicates(["notebook", "part"])
+    if short := int((compared["ended"].fillna(PRECISION) != PRECISION).sum()):
+        each.insert(0, f"{short} of {len(compared)} comparisons ended before they were as sharp as was asked for.")
     return tables.bullets(each or ["There is nothing to note."])
 
 
@@ -83,8 +88,3 @@ def missing(results: Results) -> HTML:
         if not (summary["conditions"] or summary["certificates"] or "verdicts" in summary):
             told.append(f"{name}: nothing was measured. {' '.join(summary['findings'])}")
     return tables.bullets(told or ["Every notebook has run, and nothing failed."])
-
-
-def failures(results: Results) -> HTML:
-    """Show every measurement that failed."""
-    return tables.failed(pd.DataFrame(list(results.each("failed"))))

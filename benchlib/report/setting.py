@@ -34,33 +34,17 @@ def machine(results: Results) -> HTML:
     return HTML(tables.html(shown, "The machine, and the versions of what was measured.").data + sources.data)
 
 
-def knobs(results: Results) -> HTML:
-    """Show every knob that was set: its value, why, by which source, and for whom."""
-    names = ["name", "value", "reason", "source", "framework", "environment", "lane", "device"]
-    rows = pd.DataFrame(list(results.each("knobs")), columns=names).drop_duplicates()
-    named = naming.implementations(rows[["framework", "environment"]].itertuples(index=False, name=None))
-    whom = [f"{naming.spelled(named[one[4], one[5]])} {one[6]} {one[7]}" for one in rows.itertuples(index=False)]
-    by_knob = rows.assign(**{"set for": whom}).groupby(names[:4], sort=False)["set for"]
-    shown = tables.html(by_knob.agg(listed).reset_index(), "The knobs that were set for the workers.").data
-    left_out = listed(sorted(results.each("left_out")))
-    return HTML(shown + tables.bullets([f"Set in the shell, and kept from the workers: {left_out or 'nothing'}."]).data)
-
-
 def settings(results: Results) -> HTML:
     """Show what was in force in the workers, read back from the frameworks after the first step."""
     named = naming.subjects(m.condition for m in results.measured)
-    rows = [
-        (naming.spelled(named[m.condition]), m.condition.device, str(m.condition.threads or "all"), name, text)
-        for m in results.measured
-        for name, value in m.settings.items()
-        if (text := _text(value))
-    ]
-    whose = ["subject", "device", "threads asked for"]
-    values = pd.DataFrame(rows, columns=[*whose, "setting", "value"]).groupby([*whose, "setting"], sort=False)["value"]
-    each = values.agg(listed).reset_index()
-    told = each.assign(settings=each["setting"] + " " + each["value"]).groupby(whose, sort=False)["settings"]
-    caption = "Settings in force, read back from the frameworks after the first step."
-    return tables.html(told.agg("; ".join).reset_index(), caption)
+    rows: dict[tuple[str, str, str], dict[str, None]] = {}  # by subject, device and threads
+    for m in results.measured:
+        who = (naming.spelled(named[m.condition]), m.condition.device, str(m.condition.threads or "all"))
+        told = (f"{name} {_text(value)}" for name, value in m.settings.items() if value is not None)
+        rows.setdefault(who, {}).update(dict.fromkeys(told))
+    columns = ["subject", "device", "threads asked for", "settings"]
+    shown = pd.DataFrame([(*who, "; ".join(each)) for who, each in rows.items()], columns=columns)
+    return tables.html(shown, "Settings in force, read back from the frameworks after the first step.")
 
 
 def keys(results: Results) -> HTML:
