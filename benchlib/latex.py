@@ -78,7 +78,7 @@ def macros(frame: pd.DataFrame, prefix: str) -> Iterator[tuple[str, str]]:
     """Macros of each headline ratio, by name and as a line: ``Only`` at its end is the estimate without interval."""
     of_task = ("batch_size", "learning_rate") if "task" in frame else ()  # a task has one of each
     naming = [name for name in NAMING if name in frame and name not in of_task]
-    of_rows = frame[naming].to_dict("records")
+    of_rows = frame.to_dict("records")
     for name in [one for one in HEADLINES if one in frame and f"{one}_low" in frame]:
         values = map(tables.ratio, *(frame[f"{name}{end}"] for end in ("", "_low", "_high")))
         for row, value, comment in zip(of_rows, values, _comments(frame), strict=True):
