@@ -1,29 +1,22 @@
-"""Certificates as people read them: tables, a figure and sentences of the models that a study has certified."""
+"""Certificates as people read them: tables and sentences of the models that a study has certified."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from benchlib import frameworks, tables, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.equivalence.certificate import Certificate, unexercised
-from benchlib.plotting import Panel, figures, naming
-from benchlib.plotting.style import Look, named_once
-from benchlib.stats import frame as tidy
+from benchlib.plotting import naming
 from benchlib.study import Study
 
 if TYPE_CHECKING:
     from IPython.display import HTML
-
-MOST, LEAST_ROW = 6.2, 0.13
-"""Inches of all rows of the figure, which then fits on a page with what is said above it; and of a row at least."""
 
 
 def checked(study: Study) -> list[tuple[Condition, Certificate]]:
@@ -122,34 +115,3 @@ _STYLE = """<style>
 .side-by-side {display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); gap: 1em}
 .side-by-side pre {font-size: 0.62em; line-height: 1.25; white-space: pre-wrap; overflow-wrap: anywhere}
 </style>"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Differences(Panel):
-    """A stroke for each quantity of each model: the difference from the reference, of what is allowed. The farthest is
-    named.
-    """
-
-    def source(self, result: Any) -> pd.DataFrame:
-        rows = differences(result)
-        if not len(rows):
-            return rows
-        # Predictions are allowed no difference at all: none is 0 of it, any is too much.
-        share = (rows["difference"] / rows["tolerance"]).mask(rows["difference"] == 0, 0.0)
-        of = {name: one for one, name in naming.subjects(result.every).items()}
-        parts = {name: [getattr(of[one], name) for one in rows["subject"]] for name in tidy.SUBJECT}
-        rows = named_once(rows.assign(share=share, **parts))
-        return rows.assign(model=rows["workload"] + ", " + rows["subject"])
-
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Any, at_left: bool) -> None:
-        figures.dot_panel(axes, rows, looks, "share", "largest relative difference / tolerance", "model", "quantity")
-
-    def legend(self, rows: pd.DataFrame, result: Any) -> list[figures.Legend]:
-        return [figures.COMPARED, figures.FARTHEST]
-
-    def names_hue(self, rows: pd.DataFrame) -> bool:
-        return True
-
-    def height(self, rows: pd.DataFrame) -> float:
-        count = rows["model"].nunique()
-        return 0.6 + min(0.2 * count, max(MOST, LEAST_ROW * count))

@@ -497,29 +497,6 @@ def ratio_text(row: pd.Series) -> str:
     return f"{_verdict_text(row)} ({control})" if control else _verdict_text(row)
 
 
-MANY = 6  # ratios of a sentence that lists them
-
-
-def ratios_text(rows: pd.DataFrame, name: Callable[[pd.Series], str] = lambda row: row["subject"]) -> str:
-    """Rows of a ratio, each with its ``name``; of many, how often they have which verdict, and both ends. The A/A
-    control that all of those named share is said once.
-    """
-    known = rows.dropna(subset="estimate")
-    if len(rows) <= MANY or not len(known):
-        return _listed([row for _, row in rows.iterrows()], [f"{name(row)} " for _, row in rows.iterrows()])
-    ends = [known.loc[at] for at in (known["estimate"].idxmin(), known["estimate"].idxmax())]
-    named = [f"{which} {name(row)} " for which, row in zip(("lowest", "highest"), ends, strict=True)]
-    return f"{counts_text(rows)}; {_listed(ends, named)}"
-
-
-def _listed(rows: list[pd.Series], names: list[str]) -> str:
-    controls = [control for row in rows if (control := _control_text(row))]
-    if len(controls) < 2 or len({*controls}) > 1:
-        return "; ".join(f"{name}{ratio_text(row)}" for name, row in zip(names, rows, strict=True))
-    said = "; ".join(f"{name}{_verdict_text(row)}" for name, row in zip(names, rows, strict=True))
-    return f"{said} (of all: {controls[0]})"
-
-
 def _verdict_text(row: pd.Series) -> str:
     if pd.isna(row["verdict"]):
         return NO_RATIO[row["why"]]
@@ -542,12 +519,6 @@ def interval_text(row: pd.Series, quantity: str = "", of_ratio: bool = False) ->
     """The estimate of a row, or of a quantity beside it, with its interval."""
     ends = (quantity, f"{quantity}_low", f"{quantity}_high") if quantity else ("estimate", "low", "high")
     return (ratio if of_ratio else interval)(*(row[name] for name in ends))
-
-
-def counts_text(rows: pd.DataFrame) -> str:
-    """How often rows of a ratio have which verdict: faster, slower, the same, undecided, or none."""
-    verdicts = pd.Series([verdict(row) for _, row in rows.iterrows()])
-    return ", ".join(f"{name} at {count}" for name, count in verdicts.value_counts().items())
 
 
 def span_text(values: list[float], digits: int) -> str:

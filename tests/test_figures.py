@@ -25,7 +25,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib import tables
 from benchlib.condition import Condition
-from benchlib.plotting import Bars, Curves, Intervals, Lines, Picture, Points, Ratios, Survival, figures
+from benchlib.plotting import Bars, Curves, Differences, Intervals, Lines, Picture, Points, Ratios, Survival, figures
 from benchlib.plotting.style import condition_looks, hue_looks, looks, named_once, subject_look, subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import NO_DIFFERENCE, SLOWER
@@ -98,6 +98,7 @@ CURVES = Picture(
     each="subject",
     looks=lambda rows: figures.ordered_looks(rows["hue"]),
 )
+MODELS = Picture(caption="Models.", panels=[Differences()])
 SURVIVAL = Picture(panels=[Survival()], **IN_COLUMN)
 
 
@@ -132,6 +133,7 @@ CASES: dict[str, Callable[[], list[tuple[str, Figure] | None]]] = {
     "differ": lambda: [one.draw(compared(FIVE, [4], differs=no_mindspore)) for one in (RATIOS, ROWS)],
     "all failed": lambda: [INDICATORS.draw(compared([TORCH, MINDSPORE], [4, 32], fails=lambda one: True))],
     "forest": lambda: [forest(step=of_five), forest(differs=no_mindspore)],
+    "models": lambda: [MODELS.draw(SimpleNamespace(certificates=SyntheticLab(Path(mkdtemp())).certify(FIVE)))],
     "rates": lambda: [one.draw(trained(RATES, loss=diverging)) for one in (POINTS, CURVES, SURVIVAL)],
     "rate": lambda: [one.draw(trained([0.01], 0.99)) for one in (POINTS, CURVES, SURVIVAL)],
 }
@@ -238,7 +240,7 @@ def test_1_and_the_margin_are_in_sight_of_every_ratio(ratio: float) -> None:
     frame = pd.DataFrame([{"hue": "a", "batch": 1, **ends, "control_low": 0.99, "control_high": 1.01}])
     _, (left, right) = figures.panels(1, 2, height=1.5)
     lines = Lines(quantity="throughput_ratio", x="batch", xlabel="batch", ylabel="ratio")
-    lines.draw(left, frame, looks(["a"]), SimpleNamespace(margin=0.1), True)
+    lines.draw(left, frame, looks(["a"]), SimpleNamespace(margin=0.1))
     figures.row_panel(right, frame, looks(["a"]), ["a"], "ratio", 0.1)
     for low, high in (left.get_ylim(), right.get_xlim()):
         assert low < 0.9 < 1.1 < high
@@ -273,7 +275,7 @@ def test_a_mean_over_seeds_ends_with_the_first_of_them() -> None:
         {"hue": "a", "epoch": epoch, "loss": 1.0 + seed} for seed, last in ((0, 3), (1, 5)) for epoch in range(last)
     ]
     _, (axes,) = figures.panels(1, 1, height=1.5)
-    Curves(y="loss", ylabel="loss").draw(axes, pd.DataFrame(rows), looks(["a"]), None, True)
+    Curves(y="loss", ylabel="loss").draw(axes, pd.DataFrame(rows), looks(["a"]), None)
     assert [list(line.get_ydata()) for line in axes.lines] == [[1.5, 1.5, 1.5]]
 
 

@@ -86,7 +86,6 @@ CENSORED = (
 THRESHOLD = ("threshold", Line2D([], [], linestyle=":", **LINE))
 COMPARED = ("a quantity that is compared", _mark(color=GREY, marker="|", markersize=6))
 FARTHEST = ("the one that is farthest", _mark(color=GREY, marker="o"))
-PUBLISHED = ("published, of other hardware", _mark(marker="D", markerfacecolor="none", markersize=6))
 DIVERGED = ("loss no longer finite", _mark(marker="x"))
 DISTURBED = ("disturbed", _mark(marker="x"))
 """Legend entries beside the series'."""
@@ -248,6 +247,7 @@ def dot_panel(
     far = frame[x].fillna(math.inf)  # what is no number is not near
     most = max([2.0, *far[np.isfinite(far)]]) * 2
     axes.set_xlim(NEAREST, most)
+    plain_log_axis(axes.xaxis)
     frame = frame.assign(far=far, at=far.clip(NEAREST, most), place=frame[rows].map(names.index))
     marked = frame.reset_index(drop=True)
     if named:
@@ -373,6 +373,18 @@ def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | 
     axes.set_yticks(range(len(labels)) if at is None else at, map(tables.spelled, labels))
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
+
+
+def row_names(axes: Axes) -> list[str]:
+    """What is written at the left of the rows of a panel that has rows."""
+    named = isinstance(axes.yaxis.get_major_locator(), FixedLocator) and axes.get_yscale() == "linear"
+    return [text.get_text() for text in axes.get_yticklabels()] if named else []
+
+
+def shares(checks: pd.DataFrame, difference: str = "difference") -> list[float]:
+    """Differences over what is allowed, of a certificate's table; where nothing is, any difference is too much."""
+    pairs = zip(checks[difference], checks["tolerance"], strict=True)
+    return [0.0 if one == 0 else one / allowed if allowed else math.inf for one, allowed in pairs]
 
 
 def _beside(axes: Axes, place: float, text: str) -> None:

@@ -20,13 +20,13 @@ from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
 from benchlib import metrics, workloads
-from benchlib.plotting import figures
+from benchlib.plotting import figures, naming
 from benchlib.plotting.figures import Legend
 from benchlib.plotting.style import Look, hue_looks, named_once, subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
 from benchlib.stats.training_runs import undisturbed
-from benchlib.tables import Measured, wide
+from benchlib.tables import Measured, spelled, wide
 
 Value = str | Callable[[pd.Series], Any]  # a column of the rows, or what to make of a row
 Text = str | Callable[[pd.DataFrame], str]  # the same for all rows, or made from them
@@ -65,23 +65,15 @@ class Panel(ABC):
         """All rows of its kind."""
 
     @abstractmethod
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
-        """Draw some of its rows; ``at_left``: in the first column of panels, or the one at its left has other names."""
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+        """Draw some of its rows."""
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         """Entries beside those of the looks."""
         return []
 
-    def names_hue(self, rows: pd.DataFrame) -> bool:
-        """Is it said beside the rows what each look stands for?"""
-        return False
-
     def height(self, rows: pd.DataFrame) -> float | None:
         """Inches that these rows need; None: it is the same for all."""
-        return None
-
-    def names(self, rows: pd.DataFrame) -> list[str] | None:
-        """What is written at the left of its rows, once where panels beside each other have the same rows."""
         return None
 
 
@@ -110,20 +102,14 @@ class Bars(OfQuantity):
     labels: Value
     target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
         if self.target is not None:
             rows = rows.assign(target=values(rows, self.target))
-        labels = self.names(rows) if at_left else [""] * len(rows)
-        figures.row_panel(axes, rows, looks, labels, text(rows, self.xlabel), result.margin if self.margin else None)
+        labels, margin = values(rows, self.labels), result.margin if self.margin else None
+        figures.row_panel(axes, rows, looks, labels, text(rows, self.xlabel), margin)
 
     def height(self, rows: pd.DataFrame) -> float:
         return 0.45 + 0.24 * max(len(rows), 2)  # one row needs more for its number
-
-    def names(self, rows: pd.DataFrame) -> list[str]:
-        return values(rows, self.labels)
-
-    def names_hue(self, rows: pd.DataFrame) -> bool:
-        return all(str(hue) in name for hue, name in zip(rows["hue"], self.names(rows), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,8 +131,8 @@ class Lines(OfQuantity):
     log_y: bool = False
     round_ticks: bool = False  # not the values of ``x``
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
-        axes.set(xlabel=self.xlabel, ylabel=text(rows, self.ylabel) if at_left or not self.round_ticks else "")
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+        axes.set(xlabel=self.xlabel, ylabel=text(rows, self.ylabel))
         margin = result.margin if self.margin else None
         known = (rows if self.margin else rows.dropna(subset="estimate")).sort_values(self.x)
         beside = figures.side_by_side(looks, rows[self.x])
@@ -214,7 +200,7 @@ class Points(Panel):
             epoch_s=runs["epoch_s"].where(quiet),
         )
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
         axes.set(xlabel=self.x.replace("_", " "), ylabel=self.ylabel)
         for name, shift in figures.side_by_side(looks, rows[self.x]).items():
             look, own = looks[name], rows[rows["hue"] == name].dropna(subset=[self.y])
@@ -245,7 +231,7 @@ class Curves(Panel):
     def source(self, result: Measured) -> pd.DataFrame:
         return _readable(result.curves)
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
         axes.set(xlabel="epoch", ylabel=text(rows, self.ylabel))
         first, last = rows["epoch"].min(), rows["epoch"].max()
         for name, look in looks.items():
@@ -282,7 +268,7 @@ class Survival(Panel):
     def source(self, result: Measured) -> pd.DataFrame:
         return result.runs[result.runs["epochs"] > 0]
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
         axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
         for name, own in undisturbed(rows).groupby("hue", sort=False):
             look, reached = looks[name], own["reached"].to_numpy(dtype=bool)
@@ -311,7 +297,7 @@ class Costs(OfQuantity):
         ]
         return pd.concat(each) if each else every
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
         paid = rows.iloc[0]
         if paid["why"] == DISTURBED:
             axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
@@ -328,14 +314,44 @@ class Costs(OfQuantity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Differences(Panel):
+    """How far certified models are from the reference: a stroke for each quantity, the farthest named."""
+
+    def source(self, result: Measured) -> pd.DataFrame:
+        conditions = {one.condition: one for one in result.certificates.values()}
+        rows = [
+            {
+                **{name: getattr(condition, name) for name in tidy.SUBJECT},
+                "subject": subject,
+                "model": f"{condition.workload}, {subject}",
+                "quantity": conditions[condition].checks[place].name,
+                "share": share,
+            }
+            for condition, subject in naming.subjects(conditions).items()
+            for place, share in enumerate(figures.shares(conditions[condition].table()))
+        ]
+        return pd.DataFrame(rows)
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+        xlabel = "largest relative difference / tolerance"
+        figures.dot_panel(axes, rows, looks, "share", xlabel, "model", "quantity")
+
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+        return [figures.COMPARED, figures.FARTHEST]
+
+    def height(self, rows: pd.DataFrame) -> float:
+        count = rows["model"].nunique()
+        return 0.6 + min(0.2 * count, max(6.2, 0.13 * count))  # all fit on a page
+
+
+@dataclass(frozen=True, kw_only=True)
 class Picture:
     """A figure of a notebook. Beside the band of a margin its caption says what that is."""
 
     caption: Text  # from all rows that it shows
     panels: Sequence[Panel]
     each: Value | None = None  # the panels again for each of its values
-    title: Callable[[pd.DataFrame], str] | None = None  # of the first panel of each, where it is not its value
-    columns: int | Callable[[pd.DataFrame], int] | None = None  # at most; None: the panels of each beside each other
+    columns: int | None = None  # at most; None: the panels of each beside each other
     height: float = 1.9  # inches of a panel whose rows do not say it
     width: float = figures.PAGE
     looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue; None: of subjects, or in their order
@@ -348,27 +364,27 @@ class Picture:
             return None
         every = pd.concat([rows for _, rows in shown])
         cells, looks = self._cells(shown), self._looks(every)
-        most = self.columns(every) if callable(self.columns) else self.columns
-        columns = min(most or len(shown), len(cells))
+        columns = min(self.columns or len(shown), len(cells))
         height = max(panel.height(rows) or self.height for panel, rows, _ in cells)
         figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
         legend: dict[str, Any] = {}
-        before: list[str] | None = None
+        said, before = "", ("", [])
         for number, (place, (panel, rows, title)) in enumerate(zip(axes, cells, strict=False)):
-            names = panel.names(rows)
-            own = {name: look for name, look in looks.items() if name in set(rows["hue"])}
-            panel.draw(place, rows, own, result, number % columns == 0 or names != before)
-            before = names
+            panel.draw(place, rows, {name: look for name, look in looks.items() if name in set(rows["hue"])}, result)
             legend |= panel.legend(rows, result)
-            if title:
-                place.set_title(title)
+            place.set_title(title)
+            ylabel, names = here = place.get_ylabel(), figures.row_names(place)
+            if number % columns and ylabel == before[0]:
+                place.set_ylabel("")
+            if number % columns and names and names == before[1]:
+                place.set_yticklabels([""] * len(names))
+            said, before = " ".join([said, title, *names]), here
         for place in axes[len(cells) :]:
             place.remove()
         caption = text(every, self.caption)
         if any(panel.margin for panel, _ in shown):
             caption = f"{caption} {figures.margin_text(result.margin)}"
-        titled = self.each == "subject" and all(panel.hue == "subject" for panel, _ in shown)
-        unnamed = {} if titled or all(panel.names_hue(rows) for panel, rows in shown) else looks
+        unnamed = {} if all(spelled(str(hue)) in spelled(said) for hue in looks) else looks
         return caption, figures.finish(figure, unnamed, list(legend.items()))
 
     def shown(self, result: Measured) -> pd.DataFrame:
@@ -395,8 +411,7 @@ class Picture:
         cells = []
         for name in dict.fromkeys(name for _, parts in split for name in parts):
             of_each = [(panel, parts[name]) for panel, parts in split if name in parts]
-            title = self.title(of_each[0][1]) if self.title else str(name)
-            cells += [(panel, rows, "" if number else title) for number, (panel, rows) in enumerate(of_each)]
+            cells += [(panel, rows, "" if number else str(name)) for number, (panel, rows) in enumerate(of_each)]
         return cells
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pandas as pd
@@ -130,9 +130,7 @@ def _(given: Certificate) -> Drawn:
         return _nothing(f"{given.verdict}: {given.reason}")
     checks = given.table()
     drawn = {"the trial that agrees least": "worst", "the one that counts": "difference"}
-    frame = pd.concat(
-        checks.assign(hue=trial, share=shares(checks[name], checks["tolerance"])) for trial, name in drawn.items()
-    )
+    frame = pd.concat(checks.assign(hue=trial, share=figures.shares(checks, name)) for trial, name in drawn.items())
     figure, (axes,) = figures.panels(1, 1, height=0.5 + 0.2 * len(given.checks))
     figures.dot_panel(axes, frame, looks(drawn), "share", "largest relative difference / tolerance", "name")
     caption = (
@@ -140,12 +138,6 @@ def _(given: Certificate) -> Drawn:
         "difference of 0 is drawn at the left edge."
     )
     return figures.finish(figure, looks(drawn)), caption
-
-
-def shares(differences: Iterable[float], tolerances: Iterable[float]) -> list[float]:
-    """Differences over what is allowed; where nothing is, any difference is too much."""
-    pairs = zip(differences, tolerances, strict=True)
-    return [0.0 if one == 0 else one / allowed if allowed else math.inf for one, allowed in pairs]
 
 
 def _short(conditions: Sequence[Condition]) -> list[str]:
