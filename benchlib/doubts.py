@@ -23,18 +23,14 @@ def unfinished(comparisons: list[Comparison]) -> list[str]:
     ended = [one for one in ended if DISTURBED not in set(one.ratios()["verdict"])]  # whose width shows nothing
     if not ended:
         return []
-    plans = [one.plan for one in ended]
-    over = sum(plan.spent_s > one.budget_s for plan, one in zip(plans, ended, strict=True))
+    plans = sorted((one.plan for one in ended), key=lambda plan: plan.more_processes)
     shared = math.isinf(ended[0].budget_s)
     within = "the time that they share" if shared else f"their budget of {progress.duration(ended[0].budget_s)}"
     return [
         f"{len(ended)} of {len(comparisons)} comparisons did not reach the {100 * ended[0].precision:g} % that was "
-        f"asked for in {within}: half-widths of "
-        f"{span_text([100 * plan.half_width for plan in plans], 2)} %; it would have taken about "
-        f"{ends_text([f'{more:,}' for more in sorted(plan.more_processes for plan in plans)])} more processes of each "
-        "condition, "
-        f"{ends_text([progress.duration(plan.more_s) for plan in sorted(plans, key=lambda plan: plan.more_s)])}."
-        + (f" The pilot alone, which is always finished, took longer than that in {over} of them." if over else "")
+        f"asked for in {within}: half-widths of {span_text([100 * plan.half_width for plan in plans], 2)} %. About "
+        f"{ends_text([f'{plan.more_processes:,}' for plan in plans])} more processes of each condition would reach it, "
+        f"in {ends_text([progress.duration(more_s) for more_s in sorted(plan.more_s for plan in plans)])}."
     ]
 
 

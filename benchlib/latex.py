@@ -78,7 +78,7 @@ def macros(frame: pd.DataFrame, prefix: str) -> Iterator[tuple[str, str]]:
     """Macros of each headline ratio, by name and as a line: ``Only`` at its end is the estimate without interval."""
     of_task = ("batch_size", "learning_rate") if "task" in frame else ()  # a task has one of each
     naming = [name for name in NAMING if name in frame and name not in of_task]
-    of_rows = frame[naming].to_dict("records")
+    of_rows = frame.to_dict("records")
     for name in [one for one in HEADLINES if one in frame and f"{one}_low" in frame]:
         values = map(tables.ratio, *(frame[f"{name}{end}"] for end in ("", "_low", "_high")))
         for row, value, comment in zip(of_rows, values, _comments(frame), strict=True):
@@ -104,8 +104,6 @@ def _comments(frame: pd.DataFrame) -> list[str]:
 def _camel(text: str) -> str:
     """Words as one name of letters only: digits are spelled, a point is Point."""
     text = re.sub(r"(?<=\d)\.(?=\d)", " point ", text)
-    text = re.sub(r"\d", lambda digit: f" {_DIGITS[int(digit[0])]} ", text)
+    spelled = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    text = re.sub(r"\d", lambda digit: f" {spelled[int(digit[0])]} ", text)
     return "".join(word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z]+", text))
-
-
-_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

@@ -27,7 +27,6 @@ from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError, shown
 from benchlib.lab import Lab
 from benchlib.parameter_types import MOST_CONDITIONS, Settings, defaults, read, typed
-from benchlib.plotting import Picture, figures, naming
 from benchlib.provenance import knobs
 from benchlib.runner import availability, preflight
 from benchlib.runner.interrupt import one_interrupt
@@ -44,6 +43,8 @@ from benchlib.worker import files as data_files
 
 if TYPE_CHECKING:
     from IPython.display import HTML
+
+    from benchlib.plotting import Picture
 
 ANSWERS = 3
 """So many of the findings answer the question."""
@@ -71,7 +72,6 @@ class Part:
     conditions: list[Condition]
     task: str  # empty: the workload and its data
     beside: More | None
-    order: Sequence[Condition]  # in which conditions stand of which some could not be measured
     limits: dict[str, Any] | None = None
     measured: Measured | None = None  # None, too, where there was nothing to measure
     refused: dict[Condition, Certificate] = field(default_factory=dict)  # by their frameworks, in the gate
@@ -145,14 +145,13 @@ class Study:
         conditions: list[Condition],
         task: str = "",
         beside: More | None = None,
-        order: Sequence[Condition] = (),
     ) -> None:
         """Have conditions compared, the first being the baseline. Of none, the frame has the rows ``beside`` only."""
         if conditions:
             preflight.require_distinct(conditions)
         if self.settings is None:
             raise BenchlibError("settings: a study that compares needs them: Study(..., settings=settings)")
-        self.parts.append(Part(conditions, task, beside, order))
+        self.parts.append(Part(conditions, task, beside))
 
     def train(
         self,
@@ -169,7 +168,7 @@ class Study:
         if most_epochs is not None and most_epochs < epochs:
             raise WrongChoice("most_epochs", most_epochs, f"is less than epochs ({epochs}); give at least that")
         limits = {"seeds": seeds, "epochs": epochs, "threshold": threshold, "most_epochs": most_epochs}
-        self.parts.append(Part(conditions, task, beside, (), limits))
+        self.parts.append(Part(conditions, task, beside, limits))
 
     def certify(self, conditions: list[Condition], training_steps: int = 0) -> None:
         """Have models certified that are not measured here, and over so many steps of training, too."""
@@ -278,11 +277,13 @@ class Study:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All that was measured, tidy: see ``benchlib.stats.frame``; subjects as :mod:`naming` calls them."""
+        from benchlib.plotting import naming  # matplotlib takes long to import: not for checking parameters
+
         return naming.in_rows(tidy.together(self._in_order(number, part) for number, part in enumerate(self.parts)))
 
     def _in_order(self, number: int, part: Part) -> pd.DataFrame:
         frame = self._frame(number, part)
-        places = {str(one): place for place, one in enumerate(part.order or part.conditions)}
+        places = {str(one): place for place, one in enumerate(part.conditions)}
         lost = frame["quantity"].isin(frame.loc[frame["reason"].notna(), "quantity"])
         in_place = frame[lost].sort_values("label", key=lambda labels: labels.map(places), kind="stable")
         return pd.concat([frame[~lost], in_place]) if places else frame
@@ -314,6 +315,8 @@ class Study:
         return self._trained(TrainingRuns.curves)
 
     def _trained(self, rows: Callable[[TrainingRuns], pd.DataFrame]) -> pd.DataFrame:
+        from benchlib.plotting import naming
+
         frames = []
         named = naming.subjects(one for measured in self.measured for one in measured.conditions)
         subjects = {str(one): name for one, name in named.items()}
@@ -350,6 +353,8 @@ class Study:
 
     def figure(self, name: str, picture: Picture) -> HTML:
         """A figure with its caption, as SVG and PDF, and its rows as CSV in ``outputs/figures``."""
+        from benchlib.plotting import figures
+
         drawn = picture.draw(self)
         if drawn is None:
             return tables.bullets([f"No figure of {name}: everything failed, or there is nothing to compare."])
@@ -469,6 +474,8 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
         given: dict[str, Any] = {}
         for name, value in choices.items():
             given[name] = value
+            if "framework" not in given:
+                continue  # the default's need not have a file of the workload
             try:
                 Condition(**given)
             except BenchlibError as error:

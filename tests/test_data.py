@@ -117,11 +117,6 @@ def test_a_damaged_list_of_files_is_an_error_that_names_it(folder: Path, content
     assert "delete the folder" in str(error.value)
 
 
-def test_what_is_there_stays(folder: Path):
-    files.write(folder, {"a": np.zeros(3)}, {})
-    assert len(files.arrays(folder)["a"]) == 1000
-
-
 def test_a_writer_that_is_stopped_leaves_nothing_that_looks_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     target = tmp_path / "target"
     arrays = {"a": np.zeros(3), "b": np.ones(3)}
@@ -610,18 +605,3 @@ def test_real_images_are_prepared_in_colour(real_cifar10: Path, tmp_path: Path):
     found = arrays["test_inputs"][7, :, 2, 5] * about["standard_deviation"] + about["mean"]
     np.testing.assert_allclose(found, expected, atol=1e-4)
     np.testing.assert_allclose(np.array(about["mean"]) / 255, (0.4913, 0.4821, 0.4465), atol=0.015)
-
-
-@pytest.mark.slow
-def test_all_real_images_have_the_figures_of_cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    if not cifar10_from_shared.SHARED.is_dir():
-        pytest.skip(f"NO REAL CIFAR-10 IMAGES: {cifar10_from_shared.SHARED} is absent")
-    cifar10_from_shared.write_all(tmp_path)
-    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
-    loaded = cifar10.load()
-    assert (loaded.train_images.shape, loaded.test_images.shape) == ((50_000, 32, 32, 3), (10_000, 32, 32, 3))
-    assert np.bincount(loaded.train_labels).tolist() == [5_000] * 10
-    train = loaded.train_images / np.float32(255)
-    # Red, green, blue: the figures of the original are known, and JPEG keeps them to two digits.
-    np.testing.assert_allclose(train.mean(axis=(0, 1, 2), dtype=np.float64), (0.4914, 0.4822, 0.4465), atol=0.001)
-    np.testing.assert_allclose(train.std(axis=(0, 1, 2), dtype=np.float64), (0.2470, 0.2435, 0.2616), atol=0.003)

@@ -190,7 +190,7 @@ def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):
     counts = [len({m.repetition for m in one.measurements}) for one in compared]
     assert min(counts) >= 3
     assert max(counts) > 3
-    assert "left should make that" in said[-1]
+    assert "widest half-width" in said[-1]
     read = lab_of(tmp_path, Measures.NOTHING).compare_each(groups(), **COARSE)
     assert [len({m.repetition for m in one.measurements}) for one in read] == counts
 

@@ -3,7 +3,7 @@
 import math
 from types import SimpleNamespace
 
-from benchlib.stats.allocation import best, standing
+from benchlib.stats.comparison import most_urgent, standing
 
 
 def comparison(width=0.2, cost_s=10.0, processes=4, **more):
@@ -21,10 +21,10 @@ def comparison(width=0.2, cost_s=10.0, processes=4, **more):
 
 def test_what_has_its_precision_or_nothing_to_plan_with_gets_no_time():
     asked = [comparison(settled=True), comparison(processes=0), comparison(), comparison(width=0.19)]
-    assert best(asked, math.inf) == 2, "it narrows most by the second"
-    assert best([*asked, comparison(cost_s=5.0)], math.inf) == 4
-    assert best(asked[:2], math.inf) is None
-    assert best(asked, 9.0) is None, "there is no time for one"
+    assert most_urgent(asked, math.inf) == 2, "it narrows most by the second"
+    assert most_urgent([*asked, comparison(cost_s=5.0)], math.inf) == 4
+    assert most_urgent(asked[:2], math.inf) is None
+    assert most_urgent(asked, 9.0) is None, "there is no time for one"
 
 
 def test_the_widest_interval_is_said():

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import fcntl
 import functools
-import importlib.metadata
 import io
 import os
 import re
@@ -50,8 +49,6 @@ Path(outputs, "figures", "toy.svg").write_text("<svg/>")
 GOOD = [
     "import sys\nfrom benchlib.progress import Progress\nprint(sys.executable, count, outputs)",
     "with Progress(2, 'toy work') as progress:\n    progress.step('the first')\n    progress.step('the second')",
-    "import os\nos.environ['JPY_SESSION_NAME'] = os.environ.pop('BENCHLIB_PROGRESS')  # as in JupyterLab",
-    "with Progress(2, 'a bar') as progress:\n    progress.step('one < two')",
     "import scrapbook\nscrapbook.glue('summary', {'title': 'a toy', 'failures': 0, 'figures': []})",
 ]
 
@@ -219,12 +216,6 @@ class TestFirstRun:
         assert "  toy work: 2/2: the second" in lines
         assert "toy work" not in printed_in(executed("good"))
 
-    def test_progress_in_jupyterlab_is_one_bar(self, said):
-        outputs = [o for c in nbformat.read(executed("good"), 4).cells if "a bar" in c.source for o in c.outputs]
-        bar = '<progress value="1" max="2"></progress> a bar: 1/2, done in 0 s'
-        assert [o.data["text/html"] for o in outputs] == [bar]
-        assert "a bar" not in said[1]
-
     @pytest.mark.parametrize(
         ("name", "cell", "error"),
         [
@@ -312,27 +303,6 @@ class TestUnchanged:
         write_notebook("first", "print('other')")
         assert self.run() == ["first", "report"]
 
-    def test_the_models_of_what_is_executed_are_checked_together_before_the_first(self, monkeypatch):
-        asked = []
-
-        def certify(self, conditions):
-            asked.append((self.folder.name, [one.batch_size for one in conditions]))
-            raise KeyError("weights")
-
-        for name in ("first", "second"):
-            write_notebook(name, "1", design=CERTIFYING)
-        monkeypatch.setattr(suite.lab.Lab, "certify", certify)
-        measure_nothing(monkeypatch)
-        write_parameters("first", count=4)
-        write_parameters("second", count=8)
-        assert self.run() == ["first", "second", "report"]
-        assert asked == [("quick", [4, 8])]
-        told = "the models could not be checked all at once, so each notebook checks its own: KeyError: 'weights'\n"
-        assert self.said.startswith(told)
-        write_parameters("second", count=2)
-        assert self.run() == ["second", "report"]
-        assert asked[1:] == [("quick", [2])]
-
     def test_another_report_alone(self):
         write_notebook("report", "# Another report")
         assert self.run() == ["report"]
@@ -349,24 +319,12 @@ class TestUnchanged:
         assert self.run() == [], "it is the images that count, not where they lie"
         monkeypatch.setattr(machine, "describe", lambda: {"cpu": "another"})
         assert self.run() == ["first", "second", "report"]
-        assert "again: these have changed: machine (" in self.said
-        assert "cpu: another, was " in self.said
-
-    def test_of_other_versions_it_says_which(self):
-        record = record_of("first")
-        record |= {"interpreter": "/older/python", "versions": {**record["versions"], "pip": "1.0"}}
-        record["inputs"]["versions"] = "other"
-        manifest.write(manifest.path_of(Path("outputs/quick"), "first"), record)
-        assert self.run() == ["first", "report"]
-        of_pip = f"pip: {importlib.metadata.version('pip')}, was 1.0"
-        changed = f"versions (interpreter: {sys.executable}, was /older/python; {of_pip})"
-        assert f"first: started again: these have changed: {changed}\n" in self.said
+        assert "again: these have changed: machine\n" in self.said
 
     def test_other_variables_or_packages_of_what_is_measured(self, tmp_path, monkeypatch):
         write_notebook("first", "1", design=CERTIFYING)
         write_parameters("first", count=4)
         monkeypatch.delenv(variables.WORKER_PATH, raising=False)
-        monkeypatch.setattr(suite.lab.Lab, "certify", lambda self, conditions: None)
         measure_nothing(monkeypatch)
         assert self.run() == ["first", "report"], "other conditions, other inputs"
         assert self.run() == []
@@ -412,20 +370,6 @@ class TestUnchanged:
     def test_a_result_that_is_gone(self, path):
         Path("outputs/quick", path).unlink()
         assert "first" in self.run()
-
-    def test_the_page_alone_is_gone(self):
-        page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
-        for lost in (page, paper):
-            lost.unlink()
-            assert self.run() == []
-            assert page.exists()
-            assert paper.exists()
-
-    def test_a_page_that_is_made_anew_is_printed_anew(self):
-        Path("outputs/quick/report.pdf").write_text("printed from an older page")
-        write_notebook("report", "# Another report")
-        assert self.run() == ["report"]
-        assert Path("outputs/quick/report.pdf").read_text() == "report.html on a4"
 
     def test_pages_are_made_by_what_is_in_them_whatever_the_clock_said(self):
         page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
@@ -592,13 +536,6 @@ class TestNoRoom:
         assert record_of("first")["status"] == "failed"
         assert not list(Path("outputs/quick/notebooks").glob(".partial-*"))
 
-    def test_where_not_even_the_record_can_be_written_it_is_said(self, monkeypatch):
-        monkeypatch.setattr(manifest, "write", full)
-        code, said = run_and_read()
-        assert code == 1
-        assert "second: its record cannot be kept: " in said
-        assert "3 of 3 notebooks failed: first, second, report" in said
-
     @pytest.mark.parametrize("name", ["report.html", "report.pdf"])
     def test_a_page_that_cannot_be_written_is_told_and_is_not_there_in_part(self, name, monkeypatch):
         monkeypatch.setattr(execute, "execute", pretend)
@@ -636,14 +573,6 @@ class TestNoRoom:
         assert said.endswith("choose another folder with --outputs\n")
         assert said.count("\n") == 1
 
-    def test_a_log_without_room_stops_nothing(self, monkeypatch):
-        monkeypatch.setattr(execute, "execute", pretend)
-        with open("/dev/full", "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            assert suite.run("quick") == 0
-            with contextlib.suppress(OSError):
-                nowhere.close()
-        assert record_of("second")["status"] == "succeeded"
-
     def test_a_log_without_room_is_told_at_the_end(self):
         with open("/dev/full", "w") as nowhere:
             command = [sys.executable, "-m", "benchlib", "devices"]
@@ -674,13 +603,6 @@ class TestRefused:
             "(there are: first, report, second)\n"
             "parameters/quick/first.yaml: count: 'many': Input should be a valid integer\n"
             "parameters/quick/second.yaml: count: 'few': Input should be a valid integer\n",
-        )
-
-    def test_a_missing_notebook(self):
-        Path("notebooks/second.ipynb").unlink()
-        assert run_and_read() == (
-            2,
-            "error: parameters/quick/second.yaml: unknown notebook 'second': (there are: first, report)\n",
         )
 
     @pytest.mark.parametrize("command", ["run", "report"])
@@ -814,7 +736,7 @@ def test_stopped_while_it_waits_for_the_machine_it_says_so_in_a_line(tmp_path, m
         for _ in range(3):  # by someone impatient
             run.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        said = run.communicate(timeout=60)[1]
+        said = run.communicate(timeout=120)[1]
     assert (run.returncode, said) == (130, STOPPED)
 
 
@@ -836,14 +758,14 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
         run = subprocess.Popen(command, **pipes, preexec_fn=heed)
         kernel = wait_for(lambda: Path("kernel.pid").exists() and psutil.Process(int(Path("kernel.pid").read_text())))
         run.send_signal(number)
-        said = run.communicate(timeout=60)[1]
+        said = run.communicate(timeout=120)[1]
         assert run.returncode == code
         expected = {
             signal.SIGKILL: "",
             signal.SIGINT: STOPPED,
         }
         assert said == expected[number]
-        wait_for(lambda kernel=kernel: not kernel.is_running(), seconds=10)
+        wait_for(lambda kernel=kernel: not kernel.is_running())
         assert not executed("sleeping").exists()
         assert record_of("sleeping")["status"] == "running"
         left = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "temporary").iterdir())
@@ -856,7 +778,7 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
     assert executed("sleeping").exists()
 
 
-def wait_for(condition, seconds=30):
+def wait_for(condition, seconds=120):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it did not come to that in time"
@@ -873,11 +795,6 @@ class TestProgress:
         assert capsys.readouterr().err == (
             "runs: 0/3\nruns: 1/3, 0 s left: 61 % and more\nruns: 1/3, stopped after 0 s by ZeroDivisionError\n"
         )
-
-    def test_where_its_file_has_no_room_the_line_is_not_lost_and_stops_nothing(self, capsys, monkeypatch):
-        monkeypatch.setenv(progress.FILE_VARIABLE, "/dev/full")
-        progress.say("one of three")
-        assert capsys.readouterr().err == "one of three\n"
 
     @pytest.mark.parametrize(("seconds", "words"), [(8.2, "8 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")])
     def test_durations_in_words(self, seconds, words):
@@ -923,12 +840,6 @@ class TestReport:
         monkeypatch.setattr(plan, "design", refuse)
         assert run_and_read(["report"])[0] == 0
 
-    def test_without_results_it_says_how_to_get_them(self):
-        shutil.rmtree("outputs")
-        code, said = run_and_read(["report"])
-        assert code == 2
-        assert "make report PROFILE=quick" in said
-
 
 def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_stale(tmp_path, monkeypatch):
     make_project(tmp_path / "project", monkeypatch, ["first"])
@@ -944,9 +855,6 @@ def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_st
     assert "first: started again: these have changed: notebook" in run_and_read()[1]
 
 
-CERTIFY = suite._certify
-
-
 class TestTime:
     """What is measured is measured before the notebooks, on one clock."""
 
@@ -957,9 +865,7 @@ class TestTime:
             asks = "import os\nprint(os.environ['BENCHLIB_MEASURES'])"
             write_notebook(name, asks, SUMMARY.format(failures=0), design=CERTIFYING)
         write_parameters("defaults", precision=0.03, pilot=3, block_s=0.1, margin=0.05, minutes=3)
-        monkeypatch.setattr(suite, "_certify", lambda due, lab: None)
         monkeypatch.setattr(suite.clock, "require", lambda *given: None)  # no time is known of these
-        monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
         self.measured = []
         monkeypatch.setattr(suite.clock, "measure", self._measure)
         self.really = execute.execute
@@ -978,12 +884,9 @@ class TestTime:
 
     def test_all_is_measured_before_the_notebooks_which_then_measure_nothing(self, monkeypatch):
         monkeypatch.setattr(execute, "execute", self.really)  # so that a kernel inherits it in fact
-        code, said = run_and_read()
-        assert code == 0
+        assert run_and_read()[0] == 0
         assert self.measured == [(["one", "two"], 3)]
         assert printed_in(executed("one")) == "nothing\n"
-        assert said.startswith("expected of one, two\n"), "before anything starts"
-        assert "expected of" not in run_and_read()[1], "all is there"
 
     def test_the_time_of_the_profile_is_that_of_all_runs(self):
         self.spends = 120
@@ -1021,7 +924,7 @@ class TestTime:
             assert code == 1
             assert "one: stale after" in said
             assert (
-                "one: not measured anew, so that of before is shown, which is stale: these have changed: para" in said
+                "one: not measured again, its older result is shown, which is stale: these have changed: para" in said
             )
             assert executed("one").read_bytes() == before
             assert not executed(".partial-one").exists()
@@ -1048,15 +951,6 @@ class TestTime:
         assert printed_in(executed("one")) == "nothing\n"
         assert printed_in(executed("two")) == "budget\n"
 
-    def test_while_the_gate_waits_for_others_the_clock_stands_still(self, monkeypatch):
-        def certify(self, conditions):
-            self.waited_s += 120.0
-
-        monkeypatch.setattr(suite, "_certify", CERTIFY)
-        monkeypatch.setattr(suite.lab.Lab, "certify", certify)
-        run_and_read()
-        assert self.measured == [(["one", "two"], 5)], "of 3 minutes, after 2 of waiting that took no time here"
-
     def test_measuring_that_broke_off_is_a_failure(self):
         self.breaks_off = True
         code, _ = run_and_read()
@@ -1073,7 +967,7 @@ class TestTime:
 
     def test_too_few_minutes_are_refused_before_anything_starts(self, monkeypatch):
         def refuse(minutes, missing, _):
-            raise BenchlibError(f"{minutes:g} for {', '.join(missing)}")
+            raise BenchlibError(f"{minutes:g} for {', '.join(one.name for one in missing)}")
 
         monkeypatch.setattr(suite.clock, "require", refuse)
         code, said = run_and_read(("run", "--minutes", "0.5"))
@@ -1081,16 +975,9 @@ class TestTime:
         assert not Path("outputs").exists()
         assert run_and_read(("run", "--minutes", "0"))[0] == 0, "nothing is measured: no time is too short"
 
-    def test_no_time_is_too_short_for_what_had_its_pilots(self, monkeypatch):
-        run_and_read()
-        asked = []
-        monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append(given))
-        run_and_read(("run", "--minutes", "1"))
-        assert asked == [(1.0, {}, 3)], "one, two and the report are executed"
-
     def test_no_time_is_too_short_for_pilots_that_are_there_though_no_notebook_was_executed(self, monkeypatch):
         asked = []
-        monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append(list(given[1])))
+        monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append([one.name for one in given[1]]))
 
         def stopped(notebooks, folder, time_):
             time_.piloted()
@@ -1106,8 +993,3 @@ class TestTime:
         with pytest.raises(KeyboardInterrupt):
             suite.run("quick", None, 1.0)
         assert asked[2:] == [["one", "two"]], "of other parameters there are no pilots"
-
-    def test_who_measures_by_itself_comes_first_for_the_others_depend_on_it(self):
-        self.wrong = ["two"]
-        _, said = run_and_read()
-        assert said.index("two: started") < said.index("one: started")

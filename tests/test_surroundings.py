@@ -14,7 +14,6 @@ import psutil
 import pytest
 
 from benchlib import environments, interpreters, plugins, variables
-from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
@@ -216,14 +215,6 @@ def test_a_worker_that_imports_another_version_than_its_key_says_is_refused(grou
     says = f"imported numpy {np.__version__}, but numpy 1.0 was there .* restart"
     with pytest.raises(BenchlibError, match=says):
         opened(Condition(**TOY, **group))
-
-
-def test_a_measurement_of_an_older_benchlib_can_be_read():
-    fields = {"kind": "training", "group": "g", "file": "f", "repetition": 0, "role": "condition", "seed": 0}
-    measurement = Measurement(**fields, condition=Condition(**TOY), started_utc="2026-01-01T00:00:00+00:00")
-    older = measurement.model_dump(exclude={"inherited", "left_out"})
-    assert Measurement.model_validate({**older, "condition": measurement.condition}) == measurement
-    assert (measurement.inherited, measurement.left_out) == ({}, [])
 
 
 def test_results_of_an_installed_benchlib_go_to_the_working_directory(site_packages, tmp_path, monkeypatch, capsys):

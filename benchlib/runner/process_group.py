@@ -149,9 +149,6 @@ class GroupChannel:
             end, _ = self._listener.accept()
             channel = Channel(end)
             hello = channel.receive(max(0.1, deadline - time.monotonic()))
-            numbers = [hello.get(name) for name in ("rank", "pid")]
-            if not all(type(one) is int for one in numbers) or numbers[0] not in range(self._world_size):
-                raise ChannelGarbage(f"a process does not say its rank, of {self._world_size}, and its pid: {hello}")
             self._channels[hello["rank"]], self._sockets[hello["rank"]] = channel, end
             self.pids.append(hello["pid"])
         unsent, self._unsent = self._unsent, []

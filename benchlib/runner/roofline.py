@@ -34,9 +34,7 @@ CHANNELS = (64, 128)
 COPIED, LARGE_COPIED = (2**20, 2**22, 2**24), (2**26, 2**28)
 """Numbers of the arrays that are copied, on the CPU (4 to 64 MiB) and elsewhere. The best often fits a cache."""
 
-BLOCKS = 5
-BLOCK_S = 0.1
-WARM_UP_LIMIT_S = 5.0
+BLOCKS, BLOCK_S, WARM_UP_LIMIT_S = 5, 0.1, 5.0
 
 
 class Ceiling(Result):
@@ -137,13 +135,11 @@ def _block(worker: WorkerProcess, steps: int) -> Block:
 
 
 def _condition(workload: str, size: int, **choices: str) -> Condition:
+    batch_size, values = {
+        "copy": (1, {"elements": size}),
+        "conv2d": (16, {"in_channels": size, "out_channels": size, "image_size": 32, "passes": "forward"}),
+        "linear": (size, {"in_features": size, "out_features": size, "passes": "forward"}),
+    }[workload]
     modes = frameworks.modes(choices["framework"])
-    mode = modes[0]
-    if workload == "copy":
-        mode = "eager" if "eager" in modes else mode  # there is nothing to compile in it
-        return Condition(workload=workload, batch_size=1, hyperparameters={"elements": size}, mode=mode, **choices)
-    if workload == "conv2d":
-        values = {"in_channels": size, "out_channels": size, "image_size": 32, "passes": "forward"}
-        return Condition(workload=workload, batch_size=16, hyperparameters=values, mode=mode, **choices)
-    square = {"in_features": size, "out_features": size, "passes": "forward"}
-    return Condition(workload=workload, batch_size=size, hyperparameters=square, mode=mode, **choices)
+    mode = "eager" if workload == "copy" and "eager" in modes else modes[0]  # there is nothing to compile in a copy
+    return Condition(workload=workload, batch_size=batch_size, hyperparameters=values, mode=mode, **choices)

@@ -6,7 +6,7 @@ Everything here is derived from measurements on disk; nothing is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ import pandas as pd
 
 from benchlib.cache import Measurement, counted, identity, seconds_by_round
 from benchlib.condition import Condition
+from benchlib.progress import duration
 from benchlib.stats import throughput
 from benchlib.stats.intervals import Interval, geometric_interval, rounds_of
 from benchlib.stats.measured import Frame, Measured
@@ -278,6 +279,25 @@ class Comparison(Measured):
         good, every = self._of(condition, role), self._every(condition, role)
         failed = len(every) - len(good)
         return throughput.row(condition, good, self.slows_down(condition), failed, self.files(condition))
+
+
+def most_urgent(comparisons: Sequence[Comparison], left_s: float) -> int | None:
+    """The place of the comparison that narrows most by the second, if its next repetition fits into the time left."""
+    gains = {
+        place: one.gain / one.cost_s
+        for place, one in enumerate(comparisons)
+        if one.measurements and not one.settled and one.cost_s <= left_s
+    }
+    return max(gains, key=gains.__getitem__, default=None)
+
+
+def standing(comparisons: Sequence[Comparison], left_s: float) -> str:
+    """In a sentence the widest interval, and which ratio has it."""
+    known = [one.widest for one in comparisons if one.widest[0] > 0]
+    if not known:
+        return "no ratio has an interval yet"
+    width, whose = max(known)
+    return f"widest half-width {100 * width:.2g} % ({whose}); {duration(left_s)} left"
 
 
 Ends = TypeVar("Ends", float, pd.Series)

@@ -58,9 +58,6 @@ MOST_PROCESSES = 1_000_000
 LEAST_START_S = 0.5
 """Seconds that a worker takes at least to start, import its framework and warm up."""
 
-USUAL_START_S = 2.0
-"""Seconds that a process took before its rounds, on two quiet cores: in a quick report, in the mean."""
-
 PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to compare"
 """Why a comparison ended."""
 
@@ -155,11 +152,6 @@ def rounds_for(start_s: float, round_s: float) -> int:
 def least_s(pilot: int, block_s: float, processes: int) -> float:
     """Seconds that a pilot takes at the very least, with so many processes in a repetition."""
     return pilot * processes * (LEAST_START_S + LEAST_ROUNDS * block_s)
-
-
-def usual_s(pilot: int, block_s: float, processes: int) -> float:
-    """Seconds that a pilot should take, with so many processes in a repetition."""
-    return pilot * processes * (USUAL_START_S + max(USUAL_START_S, LEAST_ROUNDS * block_s))
 
 
 def best_rounds(done: Sequence[Paired]) -> int:

@@ -7,15 +7,15 @@ started again, goes on from there.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchlib import manifest, progress
-from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
 from benchlib.stats import planner
@@ -23,10 +23,6 @@ from benchlib.study import Study
 
 NOTEBOOK_S = 4.5
 """What a notebook takes, about, two being executed at once, when all is measured; of the report's pages, too."""
-
-
-GATE_S = 3.0
-"""What it takes to show that a condition's model is the reference's, about, two processes being at work at once."""
 
 
 class Clock:
@@ -107,7 +103,9 @@ def measure(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]:
 
 
 def _measured(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]:
-    wrong = []
+    wrong, every = [], [condition for study in studies.values() for condition in study.every]
+    with contextlib.suppress(Exception):  # what is wrong with one notebook's conditions is said when it is measured
+        lab.certify(every)  # all at once: notebook by notebook, every process would import its framework again
     for name, study in studies.items():
         try:
             study.measure(lab)
@@ -119,12 +117,10 @@ def _measured(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]
         return wrong
     try:
         were_missing = lab.pilots()
-    except Exception as error:  # as above; a notebook of which nothing is there then shows what is wrong
+    except Exception as error:  # as above; what has been measured is there, and makes a report
         clock.broke_off = True
-        empty = [name for name, one in studies.items() if name in wrong or not _is_there(one, lab.folder)]
-        again = f", and tried again by themselves: {', '.join(empty)}" if empty else ""
-        progress.say(f"not all is measured{again}: {type(error).__name__}: {error}")
-        return empty
+        progress.say(f"not all is measured: {type(error).__name__}: {error}")
+        return wrong
     if not wrong:
         clock.piloted()
     clock.keep()
@@ -132,7 +128,7 @@ def _measured(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]
         progress.say(f"the pilots took {progress.duration(-clock.left_s)} more than there was; no time is left")
     try:
         lab.sharpen(time.monotonic() + clock.left_s)
-    except Exception as error:  # what has been measured is there, and makes a report
+    except Exception as error:
         progress.say(f"no more is measured: {type(error).__name__}: {error}")
         clock.broke_off = True
     else:
@@ -141,18 +137,9 @@ def _measured(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]
     return wrong
 
 
-def _is_there(study: Study, folder: Path) -> bool:
-    """Is there something that a notebook could show, if nothing more is measured?"""
-    try:
-        study.measure(Lab(outputs=folder, measures=Measures.NOTHING))
-    except Exception:  # not measured, or what it was that could not be
-        return False
-    return True
-
-
-def require(minutes: float, missing: Mapping[str, Study], notebooks: int = 0) -> None:
-    """Refuse a time in which the pilots of the notebooks that are ``missing`` cannot be measured and so many executed,
-    whatever else there is, with a BenchlibError that says how much would do.
+def require(minutes: float, missing: Sequence[Study], notebooks: int = 0) -> None:
+    """Refuse a time in which the pilots of the studies that are ``missing`` cannot be measured and so many notebooks
+    executed, whatever else there is, with a BenchlibError that says how much would do.
     """
     least = _least_s(missing)
     executed_s = NOTEBOOK_S * notebooks
@@ -166,35 +153,23 @@ def require(minutes: float, missing: Mapping[str, Study], notebooks: int = 0) ->
         )
 
 
-def expectation(minutes: float, missing: Mapping[str, Study]) -> str:
-    """What comes before anything of a time is shared among the comparisons of the notebooks that are ``missing``."""
-    gated = {gate.gated(condition) for study in missing.values() for condition in study.every}
-    usual = GATE_S * len(gated) + sum(pilots_s(study, planner.usual_s) for study in missing.values())
-    text = (
-        "to check the models and measure the first processes of all comparisons takes about "
-        f"{progress.duration(usual)} on a quiet machine, training runs aside"
-    )
-    more = f": more than the {progress.duration(60 * minutes)} that there are, and all is measured all the same"
-    return text + more * (usual > 60 * minutes)
-
-
 def is_piloted(folder: Path, of: str) -> bool:
     """Have all comparisons of these inputs had their pilots?"""
     return _read(folder / "clock.json", of).piloted
 
 
-def _least_s(missing: Mapping[str, Study]) -> float:
+def _least_s(missing: Sequence[Study]) -> float:
     """Seconds of the pilots, of a start for each training run, and of one for each process that the gate needs."""
-    every = [condition for study in missing.values() for condition in study.every]
+    every = [condition for study in missing for condition in study.every]
     starts = len({(one.implementation, one.mode, one.precision, one.device) for one in every})
-    starts += sum(study.least_runs for study in missing.values())
-    return sum(pilots_s(study, planner.least_s) for study in missing.values()) + planner.LEAST_START_S * starts
+    starts += sum(study.least_runs for study in missing)
+    return sum(map(pilots_s, missing)) + planner.LEAST_START_S * starts
 
 
-def pilots_s(study: Study, seconds: Callable[[int, float, int], float]) -> float:
-    """Seconds of the pilots of a study's comparisons, each of which has a control."""
+def pilots_s(study: Study) -> float:
+    """Seconds of the pilots of a study's comparisons, at the very least. Each has a control."""
     processes = sum(1 + len(group) for group in study.groups)
-    return seconds(study.settings["pilot"], study.settings["block_s"], processes) if processes else 0.0
+    return planner.least_s(study.settings["pilot"], study.settings["block_s"], processes) if processes else 0.0
 
 
 @dataclass(frozen=True)

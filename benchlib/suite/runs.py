@@ -55,13 +55,11 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
     """
     items, results = plan(profile), Outputs(outputs or Path("outputs", profile))
     own = minutes_of(profile)
-    if minutes != 0 and (given := own if minutes is None else minutes) is not None:
+    given = own if minutes is None else minutes
+    if minutes != 0 and given is not None:
         piloted = clock.is_piloted(results.folder, results.timed(items))
-        unmeasured = [] if piloted else [item for item in items if not results.measured_before(item)]
-        missing = {item.name: item.study for item in unmeasured if item.conditions}
-        clock.require(given, missing, len(items))
-        if missing:
-            say(clock.expectation(given, missing))
+        due = [] if piloted else [item for item in items if item.conditions and results.why_due(item)]
+        clock.require(given, [item.study for item in due], len(items))
     return _bring_up_to_date(items, results, own, minutes)
 
 
@@ -80,9 +78,8 @@ def report(profile: str, outputs: Path | None = None) -> int:
     wrong = [f"{file} {what}" for file, what in manifest.all_wrong(folder).items()]
     for text in ([f"{', '.join(missing)} (the report says why)"] if missing else []) + wrong:
         say(f"missing from the report: {text}")
-    there = [record for record in by_name.values() if record]
-    failed, stale = _say_failures(there), _say_stale(there)
-    return 1 if code or missing or wrong or failed or stale else 0
+    told = _say_wrong(filter(None, by_name.values()))
+    return 1 if code or missing or wrong or told else 0
 
 
 def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None, more: float | None) -> int:
@@ -106,11 +103,10 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
         except OSError as error:
             say(f"report: {unwritable(error, folder)}")
             printed = False
-    unmeasured = _say_failures(every)
-    stale = _say_stale(every)
+    told = _say_wrong(every)
     if failed:
         say(f"{len(failed)} of {len(every)} notebooks failed: {', '.join(record['notebook'] for record in failed)}")
-    return 1 if failed or stale or unmeasured or allowed.broke_off or not printed else 0
+    return 1 if failed or told or allowed.broke_off or not printed else 0
 
 
 def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> list[str]:
@@ -118,23 +114,11 @@ def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> li
     where they can say what is wrong.
     """
     asking = [item for item in items if item.conditions]
-    due = [item for item in asking if outputs.why_due(item, outputs.inputs(item)) is not None]
+    due = any(map(outputs.why_due, asking))
     if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
         return []
     shared = clock.lab_on(allowed, outputs.folder)
-    _certify(due, shared)
     return clock.measure({item.name: item.study for item in asking}, shared, allowed)
-
-
-def _certify(due: list[Planned], gate: lab.Lab) -> None:
-    """Have the models of all notebooks that will be executed checked together: notebook by notebook, every process of
-    the gate would have to import its framework again.
-    """
-    try:
-        gate.certify([condition for item in due for condition in item.conditions])
-    except Exception as error:  # whatever it is: what is wrong with one notebook's conditions must not stop the others
-        what = f"{type(error).__name__}: {error}"
-        say(f"the models could not be checked all at once, so each notebook checks its own: {what}")
 
 
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
@@ -184,8 +168,8 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     """Execute a notebook unless its result is there already; its record. A result of other
     inputs stays, to ``keep`` it as a stale one if there are no measurements for these.
     """
-    folder, executed, inputs = outputs.folder, outputs.executed(item.name), outputs.inputs(item)
-    before, reason = manifest.read(folder, item.name), outputs.why_due(item, inputs)
+    folder, executed = outputs.folder, outputs.executed(item.name)
+    before, reason = manifest.read(folder, item.name), outputs.why_due(item)
     if reason is None:
         say(f"{item.name}: unchanged, not executed again ({executed})")
         if before.pop("stale", None):
@@ -198,7 +182,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
         "status": "running",
         "started_utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "parameters": item.parameters,
-        "inputs": inputs,
+        "inputs": outputs.inputs(item),
         **outputs.environment,
     }
     started = time.monotonic()
@@ -213,7 +197,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     word = record["status"]
     if keep and word == "failed":
         if record["error"].get("exception") == lab.NotMeasured.__name__:
-            word, record = "stale", before | {"stale": outputs.outdated(item.name, before, inputs)}
+            word, record = "stale", before | {"stale": outputs.outdated(item, before)}
             _partial(executed).unlink(missing_ok=True)
         else:
             executed.unlink(missing_ok=True)
@@ -251,29 +235,24 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     return {"status": "succeeded", **failed, "files": files, "awaited": awaited}
 
 
-def _say_failures(every: Iterable[Record]) -> bool:
-    """Say which of these notebooks have measurements that failed; is there one?"""
-    failed = [record for record in every if record.get("failures")]
-    for record in failed:
-        number = record["failures"]
-        say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report")
-    return bool(failed)
-
-
-def _say_stale(every: Iterable[Record]) -> bool:
-    """Say which of these notebooks are those of before; is there one?"""
-    stale = [record for record in every if "stale" in record]
-    for record in stale:
-        say(f"{record['notebook']}: not measured anew, so that of before is shown, which is stale: {record['stale']}")
-    return bool(stale)
+def _say_wrong(every: Iterable[Record]) -> bool:
+    """Say which of these notebooks have measurements that failed, and which are those of before; is there one?"""
+    lines = []
+    for record in every:
+        if number := record.get("failures"):
+            lines.append(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report")
+        if why := record.get("stale"):
+            lines.append(f"{record['notebook']}: not measured again, its older result is shown, which is stale: {why}")
+    for line in lines:
+        say(line)
+    return bool(lines)
 
 
 def _failure(record: Record) -> str:
     """A failure, in a few lines."""
     error = record["error"]
-    lines = [f"{record['notebook']} failed in {error['cell']}:", *error["text"].splitlines()]
     rest = [f"what there is of it: {error['partial']}"] if "partial" in error else []
-    return "\n  ".join([*lines, *rest])
+    return "\n  ".join([f"{record['notebook']} failed in {error['cell']}:", *error["text"].splitlines(), *rest])
 
 
 def _partial(executed: Path) -> Path:
