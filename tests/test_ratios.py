@@ -170,7 +170,7 @@ def test_what_two_notebooks_have_is_shown_once_and_found_by_either_key(tmp_path:
             "Compared with PyTorch, MindSpore is slower in 1 of 1 ratios (most on gcn: 3.5 times as long).",
         ),
         (
-            [ratio(0.99, 1.01, verdict="the same within 5 %"), ratio(verdict=None, why="failed", label="c")],
+            [ratio(0.99, 1.01, verdict="the same within 5 %"), ratio(verdict=None, why="not measured", label="c")],
             "Compared with PyTorch, MindSpore is as fast in 1 of 2 ratios, without a ratio in 1.",
         ),
         (

@@ -21,11 +21,8 @@ KINDS = {FASTER: "faster", SLOWER: "slower", NO_DIFFERENCE: "open"}
 """What a verdict shows, in a word; else it is "same", or "none" where there is no ratio."""
 
 CSV = {
-    **{
-        name: name
-        for name in ("key", "notebook", "task", "says", "processes", "control", "control_low", "control_high")
-    },
-    **{"label": "condition", "baseline_label": "relative to", "files": tables.FILES},
+    **{name: name for name in ("key", "notebook", "task", "processes", "control", "control_low", "control_high")},
+    **{"label": "condition", "baseline_label": "relative to", "says": "verdict", "files": tables.FILES},
     **{"estimate": "ratio", "low": "ratio_low", "high": "ratio_high"},
 }
 """The columns of the table that ``benchlib trace`` reads, by those of the frame."""
