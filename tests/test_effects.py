@@ -85,5 +85,5 @@ def test_where_one_overtakes_another_is_told() -> None:
     ]
     sentences = overtaking("million_multiply_adds", "million", lambda row: row["workload"])
     told = " ".join(sentences(result(*rows)))
-    assert told == "mindspore overtakes pytorch eager tuned in conv2d, between 10.0 and 400 million."
+    assert told == "mindspore graph tuned overtakes pytorch eager tuned in conv2d, between 10.0 and 400 million."
     assert "400" not in " ".join(sentences(result(*rows[1:])))
