@@ -6,8 +6,8 @@ A command is a function whose docstring is its help: a line for the list of comm
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
-import math
 import os
 import signal
 import sys
@@ -97,13 +97,10 @@ def _option(*names: str, **settings: Any) -> Option:
 
 
 def _minutes(text: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = math.nan
-    if not 0 <= minutes <= MOST_MINUTES:
-        raise argparse.ArgumentTypeError(f"{text!r}: give a number of minutes, such as 30, or 0 to measure nothing")
-    return minutes
+    with contextlib.suppress(ValueError):
+        if 0 <= (minutes := float(text)) <= MOST_MINUTES:
+            return minutes
+    raise argparse.ArgumentTypeError(f"{text!r}: give a number of minutes, such as 30, or 0 to measure nothing")
 
 
 _PLUGINS = _option(
@@ -144,8 +141,7 @@ def run(given: argparse.Namespace) -> int:
     """Measure what is missing, execute the notebooks, write the report.
 
     Measures what the notebooks that have a file in parameters/PROFILE/ ask for, and executes them. What
-    was measured before is taken from disk; a notebook whose inputs have not changed is not executed
-    again. A notebook that fails does not stop the others.
+    is there already is neither measured nor executed again. A failure does not stop the others.
 
     examples:
       benchlib run                      the profile quick: minutes, needs no download
@@ -262,9 +258,8 @@ def environment(given: argparse.Namespace) -> int:
 def lab(given: argparse.Namespace) -> int:
     """Open JupyterLab on a page of the notebooks and where each stands.
 
-    The page says of each notebook whether it has run, is stale (and why) or is missing, and links to it
-    and to its results. What follows -- goes to JupyterLab: in a container it may need --allow-root and
-    --ip=0.0.0.0; over ssh, --no-browser and --port=8889.
+    What follows -- goes to JupyterLab: in a container it may need --allow-root and --ip=0.0.0.0; over ssh,
+    --no-browser and --port=8889.
 
     examples:
       benchlib lab --profile quick
@@ -285,9 +280,8 @@ def lab(given: argparse.Namespace) -> int:
 def trace(given: argparse.Namespace) -> int:
     """Lead a number of a table, a figure or a LaTeX macro back to its measurements.
 
-    Lists the numbers of FILE, and the measurements that they were made from: what was measured, on what,
-    with which versions and code, and whether those are still what is here; and what of FILE was changed
-    by hand. A copy, such as in a paper's folder, can be traced too, with --outputs.
+    Lists the numbers of FILE, the measurements that they were made from, and whether versions, code and
+    machine are still those; and what of FILE was changed by hand. With --outputs a copy can be traced.
 
     examples:
       benchlib trace outputs/quick/tables/frameworks.tex
@@ -309,10 +303,9 @@ def trace(given: argparse.Namespace) -> int:
 def appendix(given: argparse.Namespace) -> int:
     """Bundle what a run gave, for a paper's appendix or an archive.
 
-    Writes appendix/ and appendix.zip into the folder of the results: the report and each executed
-    notebook as HTML and PDF, figures, tables, measurements, parameters, versions, and a
-    manifest. Nothing is executed: run comes first. What is missing is named, and the rest is bundled.
-    PDFs need Chromium.
+    Writes appendix/ and appendix.zip into the folder of the results: the pages as HTML and PDF (which
+    needs Chromium), figures, tables, measurements, parameters, versions, and a manifest. Nothing is
+    executed. What is missing is named, and the rest is bundled.
 
     examples:
       benchlib appendix --profile quick

@@ -77,13 +77,9 @@ def _inspect_framework(framework: str, environment: str) -> Iterator[Finding]:
             yield Finding(f"{framework}, {device}: {missing or 'usable'}")
         with scratch.scratch("inspection") as inputs:
             promises = check(framework, inputs, IMPORT_S, environment=environment)
-    except WorkerFailed as failure:
-        # What its framework raised says enough without the traceback.
-        raised = failure.failure.sentence.splitlines()[0] if failure.failure.exception else None
-        yield Finding(f"{framework}: {raised or failure}", wrong=True)
-        return
-    except BenchlibError as error:
-        yield Finding(f"{framework}: {error}", wrong=True)
+    except (WorkerFailed, BenchlibError) as error:
+        raised = isinstance(error, WorkerFailed) and error.failure.exception  # which says enough without the traceback
+        yield Finding(f"{framework}: {error.failure.sentence.splitlines()[0] if raised else error}", wrong=True)
         return
     for mode in dict.fromkeys(one.mode for one in promises):
         whys = [f"{one.what}: {one.why}" for one in promises if one.mode == mode and one.why]
@@ -106,11 +102,7 @@ def _inspect_requirements(environment: Environment) -> Iterator[Finding]:
 def check(
     framework: str, inputs: Path, patience_s: float = PATIENCE_S, modes: Sequence[str] = (), **choices: str
 ) -> list[Promise]:
-    """Try each promise of a framework's session, in ``modes`` (all, if there are none).
-
-    ``choices`` are further ones of the conditions tried, such as ``device``. Inputs are prepared under ``inputs``. A
-    BenchlibError where there is nothing to try.
-    """
+    """Try each promise of a framework's session, in ``modes`` (none: all); ``choices`` are more, such as ``device``."""
     workload, inputs = _smallest(framework), Path(inputs).resolve()  # workers work elsewhere
     conditions = [
         Condition(workload=workload, framework=framework, mode=mode, **choices)
@@ -156,9 +148,8 @@ def _promises(condition: Condition, inputs: Path, patience_s: float) -> Iterator
     except WorkerFailed as failure:
         yield Promise(mode, what, str(failure))
         return  # whatever else is tried needs a session that works
-    refused = "a weight that the model does not have is refused", "a weight of another shape is refused"
-    for what, misshapen in zip(refused, (False, True), strict=True):
-        yield Promise(mode, what, _refuses(job, inputs, patience_s, misshapen))
+    yield Promise(mode, "a weight that the model does not have is refused", _refuses(job, inputs, patience_s, False))
+    yield Promise(mode, "a weight of another shape is refused", _refuses(job, inputs, patience_s, misshapen=True))
     yield Promise(mode, "synchronize waits for all work", _waits(condition, inputs, patience_s))
     yield Promise(mode, f"{condition.workload} is the reference's model", _certified(condition, inputs, patience_s))
 
@@ -252,8 +243,8 @@ def _waits(condition: Condition, inputs: Path, patience_s: float) -> str:
     seen = timer_check.check(condition, inputs, patience_s)
     if seen.ok or seen.failure:
         return seen.failure
-    share, few = f"{seen.share:.0%}", f"{seen.share_of_few:.0%}"
-    return f"a timer that stops after synchronize() saw {share} of work of known duration, and of a few steps {few}"
+    saw = f"{seen.share:.0%} of work of known duration, and {seen.share_of_few:.0%} of a few steps"
+    return f"a timer that stops after synchronize() saw {saw}"
 
 
 def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:

@@ -33,10 +33,7 @@ class Failure:
 
     @property
     def is_refusal(self) -> bool:
-        """Did the framework refuse what it was asked for, by an exception of its own?
-
-        A worker has not refused that died or hung, lacked memory, or whose model is not built as the workload says.
-        """
+        """Did the framework refuse what it was asked for, by an exception of its own that is not want of memory?"""
         lacked_memory = _NO_MEMORY.search(f"{self.exception} {self.message}")
         own = self.exception != "BenchlibError" or self.request == "open"
         return bool(self.exception) and own and not lacked_memory
@@ -52,13 +49,7 @@ _NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNOREC
 
 
 def shown(value: object) -> str:
-    """``value`` as Python writes it, cut after ``SHOWN`` characters.
-
-    >>> shown("cnn")
-    "'cnn'"
-    >>> shown(10**300)
-    '10000000000000000000000000000000000000000000000000000000000000000000000000000000... (301 characters)'
-    """
+    """``value`` as Python writes it, cut after ``SHOWN`` characters."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a number of more digits than Python writes, lists in lists without end

@@ -1,4 +1,4 @@
-"""The place where measurements are made and kept: one outputs folder, and the three things to ask of it.
+"""The place where measurements are made and kept: one outputs folder.
 
 >>> lab = Lab(profile="quick")  # doctest: +SKIP
 >>> conditions = [Condition(workload="cnn"), Condition(workload="cnn", framework="mindspore")]  # doctest: +SKIP
@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -104,24 +104,8 @@ class Lab:
         self._own: set[str] = set()  # what this lab has measured, by the keys of files: it tries no failure again
         scratch.remove_stale()
 
-    def compare(
-        self,
-        conditions: list[Condition],
-        *,
-        precision: float = 0.03,
-        budget_s: float = 600.0,
-        block_s: float = 0.25,
-        pilot: int = planner.PILOT,
-        margin: float = MARGIN,
-    ) -> Comparison:
-        """Measure ``conditions`` together; the first is the baseline, which is also measured against itself.
-
-        Repetitions, each with a fresh process per condition and blocks of about ``block_s`` seconds, go on until the
-        95 % interval of every ratio is no wider than ``precision`` (relative half-width), or the next would take more
-        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.stats.planner``. A ratio
-        whose interval lies within ``margin`` of 1 is "the same within" that.
-        """
-        asked = {"precision": precision, "budget_s": budget_s, "block_s": block_s, "pilot": pilot, "margin": margin}
+    def compare(self, conditions: list[Condition], **asked: Any) -> Comparison:
+        """As :meth:`compare_each`, of one comparison."""
         return self.compare_each([conditions], **asked)[0]
 
     @one_interrupt()
@@ -135,7 +119,13 @@ class Lab:
         pilot: int = planner.PILOT,
         margin: float = MARGIN,
     ) -> list[Comparison]:
-        """As :meth:`compare`, of several comparisons, one after the other."""
+        """Measure each group of conditions together; its first is the baseline, also measured against itself (A/A).
+
+        Repetitions, each with a fresh process per condition and blocks of about ``block_s`` seconds, go on until the
+        95 % interval of every ratio is no wider than ``precision`` (relative half-width), or the next would take more
+        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.stats.planner``. A ratio whose
+        interval lies within ``margin`` of 1 is "the same within" that.
+        """
         for conditions in groups:
             preflight.require_distinct(conditions)
             planner.require(precision, budget_s, block_s, pilot, margin)
@@ -156,18 +146,14 @@ class Lab:
             for one in timed:
                 self._measure(one)
             if any(one.comparison.plan.ended is None for one in timed):
-                say(
-                    "shown as the last run left it, without new measurements; another precision or budget_s measures "
-                    "more, and so do more minutes: make report MINUTES=10"
-                )
+                say("shown as the last run left it; another precision, budget_s or more minutes measure more")
         elif self.measures is Measures.NOTHING and timed and not any(one.comparison.measurements for one in timed):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]
 
     def pilots(self) -> bool:
         """Bring the comparisons that have been asked for to their pilots. Was anything missing?"""
-        measured = [self._measure(one) for one in self.comparisons.values()]
-        return any(measured)
+        return sum(self._measure(one) for one in self.comparisons.values()) > 0
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
         """Give the comparisons asked for more processes, until all have their precision or the time is up.
@@ -199,9 +185,8 @@ class Lab:
         ``on_epoch`` is called with each run after each of its epochs.
         """
         preflight.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
-        settings = epochs_procedure.Settings(
-            epochs=epochs, threshold=threshold, most_epochs=max(epochs, most_epochs or epochs)
-        )
+        most = max(epochs, most_epochs or epochs)
+        settings = epochs_procedure.Settings(epochs=epochs, threshold=threshold, most_epochs=most)
         preflight.require(conditions)
         code = _code(conditions, "epochs")
         certificates = self.certify(conditions)

@@ -104,8 +104,6 @@ def _comments(frame: pd.DataFrame) -> list[str]:
 def _camel(text: str) -> str:
     """Words as one name of letters only: digits are spelled, a point is Point."""
     text = re.sub(r"(?<=\d)\.(?=\d)", " point ", text)
-    text = re.sub(r"\d", lambda digit: f" {_DIGITS[int(digit[0])]} ", text)
+    spelled = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    text = re.sub(r"\d", lambda digit: f" {spelled[int(digit[0])]} ", text)
     return "".join(word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z]+", text))
-
-
-_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

@@ -7,9 +7,8 @@ when the run started, and its training time until then: evaluations are off that
 from __future__ import annotations
 
 import io
-import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -35,20 +34,17 @@ def train(lab: Lab, conditions: list[Condition], **asked: Any) -> TrainingRuns:
     """
     folder, wrong = lab.folder / FOLDER, []
 
-    def on_epoch(run: Measurement) -> None:
+    def write(how: Callable[[Path, Measurement], None], run: Measurement) -> None:
         try:
             if not wrong:
-                add(folder, run)
+                how(folder, run)
         except OSError as error:
             shutil.rmtree(folder / name(run), ignore_errors=True)
             wrong.append(error)
 
-    runs = lab.train(conditions, **asked, on_epoch=on_epoch)
-    try:
-        if not wrong:
-            keep(folder, runs.measurements)
-    except OSError as error:
-        wrong.append(error)
+    runs = lab.train(conditions, **asked, on_epoch=lambda run: write(add, run))
+    for run in runs.measurements:
+        write(keep, run)
     if wrong:
         say(f"{folder}: TensorBoard's files could not be written ({wrong[0].strerror}); the measurements are kept")
     return runs
@@ -63,14 +59,11 @@ def name(run: Measurement) -> Path:
     return Path(*(part.replace("/", "_")[:200] for part in parts))  # file systems take 255 bytes
 
 
-def keep(folder: Path, runs: Iterable[Measurement]) -> None:
-    """Write the files of runs that have none in ``folder``."""
-    for run in runs:
-        path = _file(folder, run)
-        if run.epochs and not path.exists():
-            partial = _begin(path).with_name(f".partial-{os.getpid()}")
-            partial.write_bytes(b"".join(_records(run)))
-            partial.replace(path)
+def keep(folder: Path, run: Measurement) -> None:
+    """Write the file of a run that has none in ``folder``."""
+    path = _file(folder, run)
+    if run.epochs and not path.exists():
+        _begin(path).write_bytes(b"".join(_records(run)))
 
 
 def add(folder: Path, run: Measurement) -> None:

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from benchlib.errors import SHOWN, BenchlibError, shown
 
-MOST_LINES = 20
-"""Lines of a refusal."""
+MOST_LINES = 20  # of a refusal
 
 Number = TypeVar("Number", int, float)
 

@@ -284,7 +284,7 @@ class TestAppendix:
         for path, entry in manifest["files"].items():
             assert entry["sha256"] == hashlib.sha256((MADE / path).read_bytes()).hexdigest()
         assert manifest["files"]["figures/first.svg"]["notebook"] == "first"
-        assert manifest["notebooks"]["first"]["parameters"] == {"count": 1}
+        assert manifest["notebooks"]["first"]["parameters"]["count"] == 1
         assert {"python", "benchlib"} <= set(manifest["notebooks"]["first"]["versions"])
 
     @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ class TestAppendix:
 
     def test_the_parameters_are_those_that_were_executed(self):
         write_parameters("first", count=2)
-        assert yaml.safe_load(self.make()["parameters/quick/first.yaml"]) == {"count": 1}
+        assert yaml.safe_load(self.make()["parameters/quick/first.yaml"])["count"] == 1
 
     def test_without_a_browser_pages_are_made_and_the_exit_code_is_0(self, monkeypatch):
         monkeypatch.setattr(appendix, "print_pdf", pdf.print_pdf)

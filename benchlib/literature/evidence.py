@@ -111,7 +111,7 @@ def _crossing(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
             bears, why = OPEN, "the sizes do not tell which crosses first"
             if late_until >= early_from or early_until >= late_from:
                 bears, why = SUPPORTS if late_until >= early_from else CONTRADICTS, ""
-            said = (f"slower up to {tables.number(low)}, faster from {tables.number(high)}" for low, high in ends)
+            said = (f"slower up to {tables.number(low, 1)}, faster from {tables.number(high, 1)}" for low, high in ends)
             said = "; ".join(f"{name}: {text}" for name, text in zip((late, early), said, strict=True))
             texts = {"group": f"{passes}, {who}, {late} crosses later than {early}", "own": ""}
             yield _case(claim, part, rows, bears, why, said, **texts)

@@ -30,10 +30,7 @@ PROJECT = ("pyproject.toml", "CITATION.cff", "LICENSE")
 
 
 def make(profile: str, outputs: Path | None, code: bool, paper: str) -> int:
-    """Write ``appendix/`` and ``appendix.zip`` into the results of ``profile``; 1 if something is missing in them.
-
-    Pages show ``code``, or results alone. PDFs are for ``paper``; without Chromium there are none, which is no failure.
-    """
+    """Write ``appendix/`` and ``appendix.zip`` into the results of ``profile``; 1 if something is missing in them."""
     folder = outputs or Path("outputs", profile)
     wanted = {*parameter_files(profile), REPORT}
     if not (folder / "notebooks").is_dir():
@@ -42,8 +39,8 @@ def make(profile: str, outputs: Path | None, code: bool, paper: str) -> int:
     with alone(folder):
         shutil.rmtree(partial, ignore_errors=True)
         try:
-            bundle = _Bundle(profile, folder, partial)
-            bundle.fill(wanted, code, paper)
+            bundle = _Bundle(profile, folder, partial, wanted)
+            bundle.fill(code, paper)
             with zipfile.ZipFile(packed, "w") as archive:  # in order and dated alike: the same files, the same bytes
                 for path in sorted(path for path in partial.rglob("*") if path.is_file()):
                     entry = zipfile.ZipInfo(path.relative_to(partial).as_posix())
@@ -63,30 +60,25 @@ def make(profile: str, outputs: Path | None, code: bool, paper: str) -> int:
 class _Bundle:
     """The files of an appendix as they come together in ``root``."""
 
-    def __init__(self, profile: str, folder: Path, root: Path) -> None:
+    def __init__(self, profile: str, folder: Path, root: Path, wanted: set[str]) -> None:
         self.profile, self.folder, self.root = profile, folder, root
         self.files: dict[str, dict[str, str]] = {}  # for the manifest
         self.missing: list[str] = []
         self.notes: list[str] = []
-        self.records: dict[str, dict[str, Any]] = {}  # of the notebooks that succeeded
+        every = {**dict.fromkeys(wanted), **manifest.read_all(folder)}
+        self.records = {name: one for name, one in sorted(every.items()) if one and one["status"] == "succeeded"}
+        for name in sorted(every.keys() - self.records.keys()):
+            status = every[name]["status"] if every[name] else "there is no whole record"
+            self.missing.append(f"notebooks/{name}.ipynb: {status}")
 
-    def fill(self, wanted: set[str], code: bool, paper: str) -> None:
-        """Write all files of the notebooks ``wanted`` and of others that ran, then the README and the manifest."""
-        every = manifest.read_all(self.folder)
-        for name in sorted(wanted | every.keys()):
-            record = every.get(name)
-            if record is None or record["status"] != "succeeded":
-                self.missing.append(
-                    f"notebooks/{name}.ipynb: {record['status'] if record else 'there is no whole record'}"
-                )
-                continue
-            self.records[name] = record
-            if "stale" in record:
-                self.missing.append(f"executed/{name}.ipynb: is an older result, stale: {record['stale']}")
+    def fill(self, code: bool, paper: str) -> None:
+        """Write all files, then the README and the manifest."""
         if not self.records:
             raise BenchlibError(f"{self.folder}: no notebook has succeeded: python -m benchlib run")
         wrong = manifest.all_wrong(self.folder)
         for name, record in self.records.items():
+            if "stale" in record:
+                self.missing.append(f"executed/{name}.ipynb: is an older result, stale: {record['stale']}")
             self._notebook(name, record, code and name != REPORT, paper)
             for path in record["files"]:
                 if path in wrong:
@@ -119,18 +111,18 @@ class _Bundle:
         self._add(f"executed/{name}.ipynb", source, name)
         if not source.is_file():
             return
-        html = self.root / ("report.html" if name == REPORT else f"executed/{name}.html")
+        page = "report" if name == REPORT else f"executed/{name}"
+        html, pdf = self.root / f"{page}.html", self.root / f"{page}.pdf"
         try:
             export_html(self.root / f"executed/{name}.ipynb", html, code)
+            self._add(f"{page}.html", html, name)
             if not self.notes:
-                print_pdf(html, html.with_suffix(".pdf"), paper, datetime.fromisoformat(record["started_utc"]))
+                print_pdf(html, pdf, paper, datetime.fromisoformat(record["started_utc"]))
+                self._add(f"{page}.pdf", pdf, name)
         except NoBrowser as error:
             self.notes.append(str(error))
         except (BenchlibError, OSError, ValueError) as error:
             self.missing.append(f"{name}: no page: {error}")
-        for page in (html, html.with_suffix(".pdf")):
-            if page.is_file():
-                self._add(page.relative_to(self.root).as_posix(), page, name)
         print(f"{name}: {html.name}", flush=True)
 
     def _add(self, path: str, content: str | Path, notebook: str = "") -> None:

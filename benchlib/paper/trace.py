@@ -11,8 +11,8 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -32,12 +32,11 @@ FIGURES = (".svg", ".png", ".pdf")
 MATCHES = "matches"
 """Verdict on a file that would get the same key if it was made here and now."""
 
-PROCEDURES = {"comparison": "rounds", "training": "epochs"}
-"""The code that made a kind of measurement."""
+_INPUTS = ("data", "weights_file", "order")
+"""Of a worker, which has said the hashes of what it read."""
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """A row, a macro or a figure: its label, what it says, and the keys of the files that it was made from."""
 
     label: str
@@ -45,8 +44,7 @@ class Number:
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A file that numbers were made from: a line for each process in it, and what differs here."""
 
     key: str
@@ -82,10 +80,7 @@ def folder_of(file: Path) -> Path | None:
 
 
 def numbers(file: Path, folder: Path, name: str | None = None) -> tuple[list[Number], list[str]]:
-    """The numbers of a file that have ``name`` in them, and a sentence on each that is not what the results say.
-
-    A BenchlibError where there is nothing to trace.
-    """
+    """The numbers of a file that have ``name`` in them, and a sentence on each that is not what the results say."""
     if not file.is_file():
         raise BenchlibError(f"{file}: there is no such file; give a table or a figure of outputs/PROFILE")
     if file.suffix not in (".csv", ".tex", *FIGURES):
@@ -97,9 +92,8 @@ def numbers(file: Path, folder: Path, name: str | None = None) -> tuple[list[Num
     if not chosen:
         raise BenchlibError(f"{file}: nothing in it has {name!r}; it has, for instance: {every[0].says}")
     if folder_of(file) == folder.resolve():
-        path = file.resolve().relative_to(folder.resolve()).as_posix()
-        wrong = manifest.all_wrong(folder)
-        return chosen, [f"{file} {wrong[path]}"] if path in wrong else []
+        wrong = manifest.all_wrong(folder).get(file.resolve().relative_to(folder.resolve()).as_posix())
+        return chosen, [f"{file} {wrong}"] if wrong else []
     return chosen, [others[number.says] for number in chosen if number.says in others]
 
 
@@ -124,7 +118,7 @@ def _table(file: Path, folder: Path) -> tuple[list[Number], dict[str, str]]:
     for number in read(file):
         those = present[number.label]
         same = [one for one in those if one.says == number.says]
-        every.append(replace(number, keys=tuple(dict.fromkeys(key for one in same or those for key in one.keys))))
+        every.append(number._replace(keys=tuple(dict.fromkeys(key for one in same or those for key in one.keys))))
         if not same:
             there = " | ".join(dict.fromkeys(one.says for one in those)) or "nothing has this name"
             others[number.says] = f"{number.says}\n  in {folder}: {there}"
@@ -208,9 +202,8 @@ def _versions(made: Measurement | Certificate) -> list[str]:
 def _changed(m: Measurement, inputs: Path) -> list[str]:
     """What of a measurement is not the same here and now; empty: it would get the same key."""
     condition, framework, environment = m.condition, m.condition.framework, m.condition.environment
-    changes = [] if m.code == fingerprint.digest(condition, PROCEDURES[m.kind]) else ["the code has changed since"]
-    here = machine.identity(condition.device)
-    changes += _differences("another machine", m.machine, here, here)
+    changes = [] if m.code == fingerprint.digest(condition, m.kind) else ["the code has changed since"]
+    changes += _differences("another machine", m.machine, here := machine.identity(condition.device), here)
     try:
         if m.knobs:  # else its worker could not be started
             changes += _differences("other knobs", m.knobs, knobs.of(condition))
@@ -223,7 +216,9 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
         here = {**packages, **installed.versions(framework, environment), **installed.compiler(condition)}
         names = [*(name for name in here if name in there), *m.packages, *packages]
         changes += _differences("other versions", there, here, names)
-        return [*changes, *_other_inputs(m, inputs)]
+        read = {name: m.built[f"{name}_sha256"] for name in _INPUTS if f"{name}_sha256" in m.built}
+        here = _hashes(condition, m.initial_seed, inputs) if read else {}
+        return [*changes, *_differences("other inputs", read, here, read)]
     except (BenchlibError, OSError) as error:
         return [*changes, f"cannot be compared with what is here: {error}"]
 
@@ -236,16 +231,6 @@ def _differences(what: str, there: Mapping, here: Mapping, names: Iterable[str] 
         if there.get(name) != here.get(name)
     ]
     return [f"{what}: {', '.join(others)}"] if others else []
-
-
-def _other_inputs(m: Measurement, inputs: Path) -> list[str]:
-    """Which of data, their order and initial weights are not what the worker read, by the hashes that it gave."""
-    read = {name: m.built[f"{name}_sha256"] for name in _INPUTS if f"{name}_sha256" in m.built}
-    here = _hashes(m.condition, m.initial_seed, inputs) if read else {}
-    return [f"{_INPUTS[name]} changed since" for name, digest in read.items() if here[name] != digest]
-
-
-_INPUTS = {"data": "the data have", "weights_file": "the initial weights have", "order": "the order of the data has"}
 
 
 @functools.cache

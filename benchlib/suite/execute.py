@@ -49,10 +49,9 @@ class Kernel(AsyncKernelManager):
 
 
 def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[str, Any] | None:
-    """Execute ``notebook`` with ``parameters`` in the working directory, saving to ``output`` after each cell.
+    """Execute ``notebook``, saving to ``output`` after each cell; what it glued as ``summary``, if anything.
 
-    Returns what the notebook glued as ``summary``, None if it glued none. Raises NotebookFailed if a cell fails, the
-    kernel dies or does not start, or the notebook ends itself before its last cell.
+    Raises NotebookFailed if a cell fails, the kernel dies or does not start, or the notebook ends itself early.
     """
     try:
         output.unlink(missing_ok=True)

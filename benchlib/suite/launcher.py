@@ -5,6 +5,7 @@ Notebooks open as copies beside a profile's results, with the profile's paramete
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -49,7 +50,7 @@ def open_lab(profile: str, more: Iterable[str] = ()) -> None:
 def write(profile: str) -> Path:
     """Write the start page; its path."""
     states, files = outputs.states(profile), parameter_files(profile)
-    rows = "\n".join(_row(state, *_opens(state.name, files, profile)) for state in states)
+    rows = "\n".join(_row(state, files.get(state.name), profile) for state in states)
     html = Path("outputs", profile, "report.html")
     report = f"The [report]({_link(html)}) of the last run is there. " if html.exists() else ""
     PAGE.parent.mkdir(exist_ok=True)
@@ -112,20 +113,14 @@ def _digest(notebook: dict[str, Any]) -> str:
     return manifest.digest([[cell["cell_type"], "".join(cell["source"])] for cell in notebook.get("cells", [])])
 
 
-def _opens(name: str, files: dict[str, Path], profile: str) -> tuple[Path | None, str]:
-    """What opens where a notebook's name is clicked, None if nothing can; and what is to be said of it."""
-    notebook = Path("notebooks", f"{name}.ipynb")
-    if not notebook.exists() or (name not in files and not gathers(name)):
-        return None, ""
-    try:
-        path, changed = copy(notebook, files.get(name), profile)
-    except (BenchlibError, ValueError, KeyError):  # state or question say what is wrong with file or notebook
-        return None, ""
-    return path, f" (with changes of yours; delete `{path}` to have it anew)" if changed else ""
-
-
-def _row(state: outputs.State, opens: Path | None, remark: str) -> str:
-    name = (f"[{state.name}]({_link(opens)})" if opens else state.name) + remark
+def _row(state: outputs.State, file: Path | None, profile: str) -> str:
+    name, notebook = state.name, Path("notebooks", f"{state.name}.ipynb")
+    # Where nothing can be opened, state or question say what is wrong with file or notebook.
+    with contextlib.suppress(BenchlibError, ValueError, KeyError):
+        if notebook.exists() and (file or gathers(name)):
+            path, changed = copy(notebook, file, profile)
+            name = f"[{name}]({_link(path)})"
+            name += f" (with changes of yours; delete `{path}` to have it anew)" if changed else ""
     date = f" {_local(datetime.fromisoformat(state.started_utc))}" if state.started_utc else ""
     why = f": {_cell(state.why)}" if state.why else ""
     executed = f"[executed]({_link(state.executed)})" if state.executed else ""
