@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import importlib.metadata
 import io
 import os
 import re
@@ -319,7 +320,18 @@ class TestUnchanged:
         assert self.run() == [], "it is the images that count, not where they lie"
         monkeypatch.setattr(machine, "describe", lambda: {"cpu": "another"})
         assert self.run() == ["first", "second", "report"]
-        assert "again: these have changed: machine\n" in self.said
+        assert "again: these have changed: machine (" in self.said
+        assert "cpu: another, was " in self.said
+
+    def test_of_other_versions_it_says_which(self):
+        record = record_of("first")
+        record |= {"interpreter": "/older/python", "versions": {**record["versions"], "pip": "1.0"}}
+        record["inputs"]["versions"] = "other"
+        manifest.write(manifest.path_of(Path("outputs/quick"), "first"), record)
+        assert self.run() == ["first", "report"]
+        of_pip = f"pip: {importlib.metadata.version('pip')}, was 1.0"
+        changed = f"versions (interpreter: {sys.executable}, was /older/python; {of_pip})"
+        assert f"first: started again: these have changed: {changed}\n" in self.said
 
     def test_other_variables_or_packages_of_what_is_measured(self, tmp_path, monkeypatch):
         write_notebook("first", "1", design=CERTIFYING)

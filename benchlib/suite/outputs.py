@@ -23,6 +23,8 @@ from benchlib.suite.plan import Planned, gathers, notebooks, parameter_files, pl
 
 RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
 
+VERSIONS, MOST_NAMED = ("interpreter", "versions", "packages"), 3
+
 
 @dataclass(frozen=True)
 class State:
@@ -76,9 +78,10 @@ class Outputs:
             "notebook": [[one.kind, one.source] for one in cells(item.notebook)],
             "parameters": item.parameters,
             "benchlib": _library(),
+            "requirements.lock": locked,
             "machine": here["machine"],
+            "versions": [here[name] for name in VERSIONS],
             "packages": [
-                *(locked, [here[name] for name in here if name != "machine"]),
                 [[*one, installed.packages(*one), installed.versions(one[0], one[2])] for one in used],
                 _distinct(installed.compiler(one) for one in item.conditions),
             ],
@@ -110,7 +113,7 @@ class Outputs:
         if record["status"] != "succeeded":
             return f"it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
         if changed := [one for one, now in self.inputs(item).items() if record["inputs"].get(one) != now]:
-            return f"these have changed: {', '.join(changed)}"
+            return f"these have changed: {', '.join(self._changed(one, record) for one in changed)}"
         if record.get("crashed"):
             return f"{record['crashed']} measurements had failed"
         if not (executed := self.executed(item.name)).exists():
@@ -119,6 +122,16 @@ class Outputs:
             return "there are more measurements of its comparisons"
         file, wrong = next(manifest.wrong_files(record, self.folder), (None, None))
         return f"{self.folder / file} {wrong}" if wrong else None
+
+    def _changed(self, word: str, record: dict[str, Any]) -> str:
+        """An input that has changed, with what of it has, as far as the record tells."""
+        parts = {"versions": VERSIONS, "machine": ("machine",)}.get(word, ())
+        here = json.loads(json.dumps(self.environment))
+        now, before = (_leaves({part: of.get(part) for part in parts}) for of in (here, record))
+        names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names]
+        more = [f"{len(told) - MOST_NAMED} more"] if len(told) > MOST_NAMED else []
+        return f"{word} ({'; '.join([*told[:MOST_NAMED], *more])})" if told else word
 
 
 def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) -> State:
@@ -140,6 +153,13 @@ def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) ->
         return State(name, MISSING, "it has not been started", **facts)
     reason = outputs.outdated(item, record)
     return State(name, RUN, **facts) if reason is None else State(name, old, reason, **facts)
+
+
+def _leaves(value: Any, name: str = "") -> dict[str, Any]:
+    """The values in dictionaries within dictionaries, by their own names."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {leaf: one for key, part in value.items() for leaf, one in _leaves(part, key).items()}
 
 
 def _distinct(values: Iterable[Any]) -> list[str]:
