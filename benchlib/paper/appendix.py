@@ -92,7 +92,7 @@ class _Bundle:
             self.missing.append("certificates: there are none")
         for name in PROJECT:
             self._add(name, Path(name))
-        lock = manifest.digest(Path(LOCK).read_bytes()) if Path(LOCK).is_file() else None
+        lock = manifest.digest(Path(LOCK).read_text(encoding="utf-8")) if Path(LOCK).is_file() else None
         if {record["inputs"].get(LOCK) for record in self.records.values()} == {lock}:
             self._add(LOCK, Path(LOCK))
         else:
