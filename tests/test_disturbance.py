@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +38,6 @@ from benchlib.stats.amortisation import amortisation
 from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.stats.training_runs import TrainingRuns, undisturbed
-from benchlib.suite import experiments
 from benchlib.tables import NO_RATIO, ratio_text, wide
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
@@ -255,12 +253,6 @@ def test_the_plan_does_not_end_at_a_precision_of_disturbed_rounds(tmp_path: Path
     assert plan(done, 0.03, 60, disturbed=True).ended == BUDGET
     assert compared(tmp_path, {}).plan.ended == PRECISION
     assert compared(tmp_path, {"condition": MOSTLY}).plan.ended == BUDGET, "60 s are spent"
-
-
-MEASURED = [name for name in experiments.NOTEBOOKS if name not in {"equivalence", "claims", "report"}]
-SAID = re.compile(
-    r"(faster|slower) at|\], (faster|slower)|no difference|throughput is highest|has paid|pays from|apart"
-)
 
 
 def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> None:
