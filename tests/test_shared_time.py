@@ -213,7 +213,7 @@ def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_me
         return True
 
     assert not measures()
-    assert "make report MINUTES=10" in capsys.readouterr().err, "it is said how to go on"
+    assert "or more minutes" in capsys.readouterr().err, "it is said how to go on"
     assert measures(burn_ms=2.0), "that is new"
     assert measures(budget_s=90.0), "more of it is asked for"
     assert measures(precision=0.002)
