@@ -23,7 +23,7 @@ from benchlib.equivalence.certificate import Certificate, Check, Forgiven
 from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
 from benchlib.errors import Failure
 from benchlib.lab import Measures
-from benchlib.paper import sources
+from benchlib.paper import trace
 from benchlib.provenance import fingerprint, knobs
 from benchlib.runner import availability, recording, roofline
 from benchlib.runner.jobs import prepare_job
@@ -625,7 +625,7 @@ def test_a_longer_training_that_shows_another_model_leaves_no_certificate_that_s
     lab.certificate_path(gated).unlink()  # it is made anew, and says "the same" again
     assert lab.certify([condition], training_steps=3)[condition.key].verdict == "different"
     assert lab.certify([condition])[condition.key].verdict == "different"
-    assert sources.sources([shorter.file, longer.file], lab.folder)[0].verdict == sources.MATCHES
+    assert trace.sources([shorter.file, longer.file], lab.folder)[0].verdict == trace.MATCHES
 
 
 def test_several_processes_are_the_same_only_where_one_is():
