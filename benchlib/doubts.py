@@ -14,7 +14,7 @@ from benchlib.stats.measured import Measured
 from benchlib.stats.planner import PRECISION
 from benchlib.stats.training_runs import TrainingRuns, undisturbed
 from benchlib.stats.validity import LOST, MOST
-from benchlib.tables import NO_RATIO, ends_text, span_text
+from benchlib.tables import ends_text, span_text
 
 
 def unfinished(comparisons: list[Comparison]) -> list[str]:
@@ -97,7 +97,8 @@ def disturbances(rows: pd.DataFrame) -> list[str]:
 def disturbed_controls(comparisons: Iterable[Comparison]) -> list[str]:
     """A sentence for each comparison whose A/A control is disturbed."""
     return [
-        f"{one.baseline}, A/A: {NO_RATIO[DISTURBED]}; what its comparison can resolve is not known."
+        f"{one.baseline}, A/A: no ratio: more than half of its rounds were disturbed in every take (see that the "
+        "machine is quiet, delete the measurements and run again); what its comparison can resolve is not known."
         for one in comparisons
         if one.disturbed(one.baseline, one.baseline, "control")
     ]

@@ -16,7 +16,7 @@ from benchlib.equivalence.certificate import SAME
 from benchlib.plotting import naming
 from benchlib.runner import availability
 from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS
-from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER, is_within, same_within
 from benchlib.study import Sentences, Study, metric_name
 from benchlib.tables import verdict
 
@@ -256,6 +256,47 @@ def different_models(study: Study) -> Iterator[str]:
     others = runs.loc[runs["models"] != SAME, ["task", "subject"]].drop_duplicates() if len(runs) else runs
     for task, who in others.itertuples(index=False, name=None):
         yield f"{task}, {who}: its model is not the reference's, or was not checked: do not compare its runs."
+
+
+def resolution(study: Study) -> Iterator[str]:
+    """How often identical processes are told apart, and which differences are too small to be seen."""
+    known = study.rows("control_ratio").dropna(subset="low")
+    if not len(known):
+        yield "No A/A could be measured: nothing is known of the resolution."
+        return
+    low, high, margin = known["low"], known["high"], study.margin
+    halves = tables.span_text([*(50 * (high - low) / known["estimate"])], 2)
+    yield (
+        f"Identical processes against each other (A/A): {((low <= 1) & (high >= 1)).sum()} of {len(known)} intervals "
+        f"include 1, {is_within(low, high, margin).sum()} are {same_within(margin)}, with a half-width of {halves} %. "
+        "In the time that was allowed, smaller differences could not be shown in this notebook."
+    )
+
+
+def timers_see(study: Study) -> Iterator[str]:
+    """How many timers see all the work that was planted, and which do not."""
+    if not study.timers:
+        return
+    named = naming.subjects(one.condition for one in study.timers)
+    shares = [min(one.share, one.share_of_few) for one in study.timers if one.ok]
+    least = f" ({min(shares):.0%} of it, or more)" if shares else ""
+    told = [f"{len(shares)} of {len(study.timers)} timers see the work that was planted to test them{least}."]
+    for one in study.timers:
+        if not one.ok:
+            seen = f"{one.share:.0%} of planted {one.known_s:.2f} s and {one.share_of_few:.0%} of a few steps"
+            blind = f"THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times, {seen}."
+            why = f"the timer could not be tested: {one.failure}" if one.failure else blind
+            told.append(f"{named[one.condition]} on {one.condition.device}: {why}")
+    yield " ".join(told)
+
+
+def overhead(study: Study) -> Iterator[str]:
+    """What measuring costs."""
+    most = tables.number(100 * study.rows("parent_cores")["estimate"].max(), 2)
+    yield (
+        "While blocks ran, the process that asks for them and samples beside them used "
+        f"{most} % of one core at most (a mean over a condition's processes)."
+    )
 
 
 def _of_pair(one: str, other: str, rows: pd.DataFrame) -> str:

@@ -22,7 +22,7 @@ import pandas as pd
 from benchlib.environments import DEFAULT
 from benchlib.equivalence.certificate import Certificate
 from benchlib.stats import frame as tidy
-from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN
+from benchlib.stats.comparison import DISTURBED
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -480,45 +480,10 @@ PROCESSES = Table(
 """How it went in the processes of all that was compared."""
 
 
-NO_RATIO = {
-    MODELS_DIFFER: "no ratio: the models differ (see the certificates)",
-    MODELS_NOT_CHECKED: "no ratio: the models could not be checked",
-    NOT_MEASURED: "no ratio: not measured (see what failed)",
-    SLOWS_DOWN: "no ratio: one of the two keeps getting slower, so there is no throughput to compare",
-    DISTURBED: "no ratio: more than half of its rounds were disturbed in every take (see that the machine is quiet, "
-    "delete the measurements and run again)",
-}
-"""What a sentence says instead of a ratio, by why there is none."""
-
-
-def ratio_text(row: pd.Series) -> str:
-    """A row of a ratio: the ratio, its verdict, and the A/A control, which says what can be resolved, if it has one."""
-    control = _control_text(row)
-    return f"{_verdict_text(row)} ({control})" if control else _verdict_text(row)
-
-
-def _verdict_text(row: pd.Series) -> str:
-    if pd.isna(row["verdict"]):
-        return NO_RATIO[row["why"]]
-    return f"{interval_text(row, of_ratio=True)}, {row['verdict']}"
-
-
-def _control_text(row: pd.Series) -> str:
-    """The A/A of a ratio; empty, if there is no ratio, or its comparison has none."""
-    if pd.isna(row["verdict"]) or (pd.isna(row["control"]) and pd.isna(row["control_why"])):
-        return ""
-    if row["control_why"] == DISTURBED:
-        return "no A/A: more than half of its rounds were disturbed, so what can be resolved is not known"
-    control = ratio(row["control"], row["control_low"], row["control_high"])
-    if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:
-        control += ", which excludes 1: the baseline differs from itself, so a difference of that size shows nothing"
-    return f"A/A {control}"
-
-
-def interval_text(row: pd.Series, quantity: str = "", of_ratio: bool = False) -> str:
+def interval_text(row: pd.Series, quantity: str = "") -> str:
     """The estimate of a row, or of a quantity beside it, with its interval."""
     ends = (quantity, f"{quantity}_low", f"{quantity}_high") if quantity else ("estimate", "low", "high")
-    return (ratio if of_ratio else interval)(*(row[name] for name in ends))
+    return interval(*(row[name] for name in ends))
 
 
 def span_text(values: list[float], digits: int) -> str:

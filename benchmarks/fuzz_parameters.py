@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 
 from benchlib.errors import BenchlibError
 from benchlib.parameter_types import DEFAULTS, defaults, read
-from benchlib.study import has_design, schema
-from benchlib.suite import experiments, plan
+from benchlib.study import schema
+from benchlib.suite import plan
 from benchlib.validation import Strict
 
 FOLDER = Path(__file__).resolve().parents[1] / "parameters"
@@ -238,16 +238,13 @@ def _check_plan(notebook: str, path: Path, planned: plan.Planned) -> None:
 
 def _values(path: Path) -> dict[str, Any]:
     """The values of a parameter file, with the settings of its profile."""
-    if path.stem in experiments.OLD and not has_design(Path("notebooks", f"{path.stem}.ipynb")):
-        return experiments.values(path.stem, path)
     given, own = defaults(path.parent), read(path)
     of_profile = given.model_dump(mode="json", exclude={"minutes"}) if given else {}
     return own | ({"settings": of_profile} if "settings" in _schema(path.stem).model_fields else {})
 
 
 def _schema(notebook: str) -> type[Strict]:
-    path = Path("notebooks", f"{notebook}.ipynb")
-    return schema(path) if has_design(path) else experiments.module(notebook).Parameters
+    return schema(Path("notebooks", f"{notebook}.ipynb"))
 
 
 def _fields(schema: Any) -> set[str]:

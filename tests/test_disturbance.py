@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,8 +38,7 @@ from benchlib.stats.amortisation import amortisation
 from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.stats.training_runs import TrainingRuns, undisturbed
-from benchlib.suite import experiments
-from benchlib.tables import NO_RATIO, ratio_text, wide
+from benchlib.tables import wide
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
 
@@ -165,7 +163,7 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     interval, verdict = derived_ratios.between(comparison, MINDSPORE, TORCH)
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
-    assert ratio_text(ratio_row(comparison)) == NO_RATIO[DISTURBED]
+    assert ratio_row(comparison)["why"] == DISTURBED
     assert DISTURBED in reprs.html(comparison)
     notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
     assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
@@ -241,7 +239,6 @@ def test_a_disturbed_control_is_no_interval_and_is_told(tmp_path: Path) -> None:
     row = ratio_row(comparison)
     assert row[["control", "control_low"]].isna().all()
     assert row["control_why"] == DISTURBED
-    assert "(no A/A: more than half of its rounds were disturbed" in ratio_text(row)
     assert pd.isna(ratio_row(compared(tmp_path, {}))["control_why"])
     assert "A/A: no ratio: more than half" in " ".join(disturbed_controls([comparison]))
     assert unfinished([comparison]) == [], "its width is not what it lacks"
@@ -255,12 +252,6 @@ def test_the_plan_does_not_end_at_a_precision_of_disturbed_rounds(tmp_path: Path
     assert plan(done, 0.03, 60, disturbed=True).ended == BUDGET
     assert compared(tmp_path, {}).plan.ended == PRECISION
     assert compared(tmp_path, {"condition": MOSTLY}).plan.ended == BUDGET, "60 s are spent"
-
-
-MEASURED = [name for name in experiments.NOTEBOOKS if name not in {"equivalence", "claims", "report"}]
-SAID = re.compile(
-    r"(faster|slower) at|\], (faster|slower)|no difference|throughput is highest|has paid|pays from|apart"
-)
 
 
 def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from benchlib.errors import BenchlibError
 from benchlib.paper import appendix
 from benchlib.report import pdf
 from benchlib.report.export import export_html
-from benchlib.suite import execute, experiments
+from benchlib.suite import execute
 
 MADE = Path("outputs/quick/appendix")
 SIZES = {"a4": (210, 297), "letter": (215.9, 279.4)}  # millimetres
@@ -187,24 +187,12 @@ class TestPaper:
         assert sorted(path.name for path in page.parent.iterdir()) == ["bin", "page.html"]
 
 
-class Parameters(dict):
-    """In place of an experiment's."""
-
-    def model_dump(self, mode):
-        return dict(self)
-
-
-def load(name, file):
-    return Parameters(yaml.safe_load(file.read_text()))
-
-
 class TestAppendix:
     """The bundle of a toy project's results; nothing is executed or printed."""
 
     @pytest.fixture(autouse=True)
     def project(self, tmp_path, monkeypatch):
         make_project(tmp_path / "project", monkeypatch, ["first", "second"])
-        monkeypatch.setattr(experiments, "load", load)
         monkeypatch.setattr(appendix, "print_pdf", printed)
         for name in (*appendix.PROJECT, appendix.LOCK):
             Path(name).write_text(name)

@@ -22,7 +22,6 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, NOT_MEASURED, Comparison, verdict_on
 from benchlib.stats.intervals import geometric_interval
 from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns
-from benchlib.suite import experiments
 
 ROOT = Path(__file__).parents[1]
 EAGER = Condition(workload="cnn", hyperparameters={"image_size": 8}, batch_size=64)
@@ -189,12 +188,8 @@ def test_a_frame_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
 
 
 def measured(folder: Path, notebook: str, **lab: Any) -> Any:
-    """The result of an experiment with quick's parameters, from made-up measurements."""
-    if notebook not in experiments.OLD:
-        return studies.measured(notebook, SyntheticLab(folder, **lab))
-    values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
-    module = experiments.module(notebook)
-    return module.measure(module.Parameters(**values), SyntheticLab(folder, **lab))
+    """The study of a notebook with quick's parameters, from made-up measurements."""
+    return studies.measured(notebook, SyntheticLab(folder, **lab))
 
 
 @pytest.mark.parametrize("notebook", ["batch_size", "scaling", "learning_rate"])
@@ -210,7 +205,7 @@ def test_the_frame_of_a_result_is_saved_with_its_tables(tmp_path: Path, notebook
 
 
 @pytest.mark.parametrize("trouble", ["disturbed", "differs", "fails", "cannot"])
-@pytest.mark.parametrize("notebook", [*experiments.OLD, "frameworks", "modes", "scaling"])
+@pytest.mark.parametrize("notebook", ["instrument", "frameworks", "modes", "scaling"])
 def test_every_row_has_a_number_or_the_reason_why_not(tmp_path: Path, notebook: str, trouble: str) -> None:
     frame = measured(tmp_path, notebook, **{trouble: lambda c: (c.framework, c.mode) != ("pytorch", "eager")}).frame
     assert frame["why"].notna().equals(frame["estimate"].isna())

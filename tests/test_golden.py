@@ -18,7 +18,6 @@ from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import Interval
-from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ROOT / "parameters" / "quick"
@@ -34,11 +33,11 @@ def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
     return {name: measured(name, lab).frame for name in notebooks}
 
 
-def measured(name: str, lab: Lab) -> Any:
-    """A notebook's study, or the result of one that has no design yet, measured in a lab."""
-    notebook, file = ROOT / "notebooks" / f"{name}.ipynb", QUICK / f"{name}.yaml"
-    made = study.design(notebook, file) if study.has_design(notebook) else experiments.Old(name, file)
-    return made.measure(lab) or made
+def measured(name: str, lab: Lab) -> study.Study:
+    """A notebook's study, measured in a lab."""
+    made = study.design(ROOT / "notebooks" / f"{name}.ipynb", QUICK / f"{name}.yaml")
+    made.measure(lab)
+    return made
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:

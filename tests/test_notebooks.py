@@ -211,6 +211,28 @@ def test_of_learning_rates_a_run_that_does_not_reach_the_threshold_is_shown(tmp_
     assert {name.removeprefix("learning_rate_") for name in figures_of(made)} == {"rates", "curves"}
 
 
+def test_the_instrument_is_of_controls_knobs_and_timers(tmp_path: Path) -> None:
+    lab = SyntheticLab(tmp_path, step=lambda one: step_seconds(one) * (2 if one.lane == "default" else 1))
+    alone = {"framework": "pytorch", "mode": "eager", "lane": "default", "batch_size": 4}
+    made = measured("instrument", lab, single_knobs=True, alone=[alone])
+    tables = shown(made)
+    assert tables["resolution"]["batch_size"].tolist() == [32, 4]
+    changes = tables["knobs"].set_index("change")["ratio"]
+    assert changes["lane default"] == pytest.approx(0.5, rel=0.1)
+    assert changes["without channels_last"] == pytest.approx(1, rel=0.1)
+    assert tables["timers"].set_index("subject")["passes"].to_dict() == {
+        "pytorch eager tuned": True,
+        "mindspore eager tuned": False,
+        "mindspore graph tuned": False,
+    }
+    told = made.summary()["answers"]
+    assert "A/A" in told[0]
+    assert told[1].startswith("1 of 3 timers see")
+    assert "mindspore graph tuned on cpu: THE TIMER DOES NOT SEE ALL THE WORK" in told[1]
+    assert "lane default" in told[2], told
+    assert made.ceiling is not None
+
+
 CONV = {"workload": "conv2d", "batch_size": 8, "hyperparameters": {}, "vary": {"out_channels": [64]}}
 RATED = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 WRONG = [
@@ -238,6 +260,10 @@ WRONG = [
     ("frameworks", {"tasks": [{**CNN, "epochs": 3, "most_epochs": 3}]}, "tasks.0.threshold: missing"),
     ("frameworks", {"device": "cdua"}, "device: 'cdua'"),
     ("frameworks", {"settings": {"margin": 2}}, "settings.margin: 2"),
+    ("instrument", {"subjects": [{**RATED, "lane": "default"}]}, "subjects.0.lane: 'default'"),
+    ("instrument", {"alone": [RATED]}, "alone.0.batch_size: missing"),
+    ("instrument", {"alone": [{**RATED, "batch_size": 0}]}, "alone.0.batch_size: 0"),
+    ("instrument", {"timers": [{**RATED, "mode": "grahp"}]}, "timers.0.mode: 'grahp'"),
 ]
 
 

@@ -4,7 +4,6 @@ import math
 import time
 import zlib
 from contextlib import contextmanager, suppress
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -20,7 +19,7 @@ from benchlib.runner import entries, interference, rounds, timer_check
 from benchlib.runner.scheduler import Asked
 from benchlib.stats import planner
 from benchlib.stats.planner import PRECISION
-from benchlib.suite import experiments
+from benchlib.study import Study
 
 ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.004, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}
@@ -201,24 +200,20 @@ def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_me
     run.pilots()
     files = {f"measurements/{m.file}.parquet": "" for m in compared.measurements}
     manifest.path_of(run.folder, "toys").parent.mkdir()
-    manifest.write(manifest.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
+    manifest.write(manifest.path_of(run.folder, "toys"), {"parameters": {"settings": COARSE}, "files": files})
 
-    def compare(asked, lab):
-        compared = lab.compare([toy(burn_ms=asked.burn_ms)], **{name: getattr(asked, name) for name in COARSE})
-        return SimpleNamespace(compared=compared)
-
-    toys = SimpleNamespace(Parameters=SimpleNamespace, conditions=lambda _: [], measure=compare)
-    monkeypatch.setattr(experiments, "module", lambda _: toys)
-
-    def measures(**changed):
+    def measures(burn_ms=1.0, **changed):
+        settings = {**COARSE, "margin": 0.05, **changed}
+        study = Study("toys", title="Toys", question="", settings=settings, outputs=run.folder)
+        study.compare([toy(burn_ms=burn_ms)])
         with monkeypatch.context() as patch, suppress(Enough):
             patch.setattr(Asked, "repeat", Mock(side_effect=Enough))
-            experiments.measure("toys", lab_of(tmp_path), **{**COARSE, "burn_ms": 1.0, **changed})
+            study.measure()
             return False
         return True
 
     assert not measures()
-    assert "make report MINUTES=10" in capsys.readouterr().err, "it is said how to go on"
+    assert "or more minutes" in capsys.readouterr().err, "it is said how to go on"
     assert measures(burn_ms=2.0), "that is new"
     assert measures(budget_s=90.0), "more of it is asked for"
     assert measures(precision=0.002)

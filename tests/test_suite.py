@@ -239,7 +239,7 @@ class TestFirstRun:
                 f"{execute.MEMORY}",
             ),
             ("leaving", "In [5] (import sys)", "the notebook ended itself before its last cell (sys.exit)"),
-            ("silent", "its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())"),
+            ("silent", "its last cell", "it glued no summary: end it with study.finish()"),
         ],
     )
     def test_a_failure_is_named_and_has_no_result(self, said, name, cell, error):

@@ -12,7 +12,6 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.parameter_types import DEFAULTS, defaults
 from benchlib.runner import preflight
 from benchlib.study import Study, cells, design, has_design
-from benchlib.suite import experiments
 
 REPORT = "report"
 """The notebook that becomes ``report.html`` and ``report.pdf``."""
@@ -24,7 +23,7 @@ class Planned:
 
     name: str
     notebook: Path
-    study: Study | experiments.Old | None = None
+    study: Study | None = None
     data: dict[str, str] = field(default_factory=dict)  # the data sets that it reads, with identities of their images
 
     @property
@@ -47,7 +46,7 @@ def notebooks() -> list[str]:
 def gathers(name: str) -> bool:
     """Does a notebook gather what others gave, and measure nothing? One that cannot be read is refused later."""
     try:
-        return name not in experiments.OLD and not has_design(_path(name))
+        return not has_design(_path(name))
     except BenchlibError:
         return True
 
@@ -82,8 +81,7 @@ def planned(name: str, file: Path | None) -> Planned:
     if file is None:
         return Planned(name, notebook)
     try:
-        old = name in experiments.OLD and not has_design(notebook)
-        study = experiments.Old(name, file) if old else design(notebook, file)
+        study = design(notebook, file)
         preflight.require(study.every)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in study.every})}
     except BenchlibError as error:

@@ -214,7 +214,7 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     try:
         summary = execute(item.notebook, {**item.parameters, "outputs": str(folder)}, partial)
         if summary is None and item.name != REPORT:
-            raise NotebookFailed("its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())")
+            raise NotebookFailed("its last cell", "it glued no summary: end it with study.finish()")
     except NotebookFailed as failure:
         if _stopped.is_set():
             raise KeyboardInterrupt from failure
