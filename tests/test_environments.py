@@ -10,11 +10,12 @@ import time
 import zipfile
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchlib import doctor, environments, interpreters, manifest
+from benchlib import doctor, environments, interpreters
 from benchlib.cache import Measurement
 from benchlib.cli import main
 from benchlib.condition import Condition
@@ -438,13 +439,15 @@ def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path,
     assert launched[0][0] == other.python
 
 
-def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(other, monkeypatch):
+def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(other, tmp_path, monkeypatch):
+    notebook = Path(__file__).parents[1] / "notebooks" / "batch_size.ipynb"
+
     def inputs(*conditions):
-        return manifest.digest(outputs._packages(list(conditions), {}))
+        item = plan.Planned("batch_size", notebook, SimpleNamespace(parameters={}, every=list(conditions)))
+        return outputs.Outputs(tmp_path).inputs(item)["packages"]
 
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)
-    monkeypatch.setattr(interpreters, "probe", lambda *asked: pytest.fail("it was asked before"))
     versions_of = installed.versions
     monkeypatch.setattr(
         installed, "versions", lambda name, where="default": {**versions_of(name, where), "x": where == "other"}

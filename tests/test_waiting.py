@@ -46,7 +46,7 @@ def test_a_session_waits_for_all_that_is_timed(framework: str, mode: str, tmp_pa
 def forgetful(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a framework with a session that does not wait: a plug-in, as long as the test runs."""
     monkeypatch.setenv(plugins.VARIABLE, "")
-    monkeypatch.setattr(plugins, "_used", plugins._Used())
+    monkeypatch.setattr(plugins, "_used", [])
     for package in plugins.KINDS.values():
         monkeypatch.setattr(package, "__path__", list(package.__path__))
     name = f"{framework}_forgetful"
