@@ -202,7 +202,8 @@ def kept(lab):
 @pytest.mark.parametrize("when", ["between repetitions", "in a repetition"])
 def test_a_comparison_ends_where_a_file_is_edited_meanwhile(lab, edited, monkeypatch, when):
     asked = {"conditions": [toy(), toy(burn_ms=3.0)], **QUICK}
-    before = edited(text="").read_text()
+    path = edited(text="")
+    before, times = path.read_text(), path.stat()
     if when == "between repetitions":
         monkeypatch.setattr(lab, "_after_keeping", edited)
     else:
@@ -210,7 +211,8 @@ def test_a_comparison_ends_where_a_file_is_edited_meanwhile(lab, edited, monkeyp
     with pytest.raises(BenchlibError, match=str(edited(text=""))):
         lab.compare(**asked)
     assert kept(lab) == 1, "what was measured before is there"
-    edited(text="").write_text(before)
+    path.write_text(before)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # a folder of plug-ins is known by names and times
     monkeypatch.setattr(lab, "_after_keeping", lambda: None)
     monkeypatch.setattr(recording, "memory", lambda *_: None)
     assert len(lab.compare(**asked).measurements) == 6
@@ -248,7 +250,7 @@ def test_a_file_that_this_process_has_imported_before_it_was_edited_is_refused(l
         ("raise", ["failed in 'first_step': RuntimeError: out of toys", "toy framework: a line on standard output"]),
         ("negative", ["impossible times"]),
         ("nan", ["impossible times"]),
-        ("clock", ["impossible times", "its clock was set, or is wrong"]),
+        ("clock", ["impossible times", "its clock is wrong"]),
         ("die in a block", ["died in 'block' (signal SIGKILL)", "last words"]),
         ("hang in a block", ["hung in 'block': silent for"]),
         ("nan in a block", ["impossible times"]),

@@ -111,7 +111,7 @@ def test_a_framework_whose_environment_is_not_there_is_named_and_left_out(
 
     monkeypatch.setattr(planting, "ENVIRONMENTS", {"pytorch": environments.DEFAULT, "mxnet": "no-such"})
     monkeypatch.setattr(mutations, "outcomes", outcomes)
-    monkeypatch.setattr(mutations.turn, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr(mutations.machine_lock, "LOCK", tmp_path / "lock")
     monkeypatch.setattr("sys.argv", ["mutations.py", "--only", "gru", "the loss is a sum", "--to", str(tmp_path)])
     with pytest.raises(SystemExit):
         mutations.main()

@@ -29,6 +29,8 @@ MEMORY = (
     "parameters, and run again: what was measured is kept"
 )
 
+LONGEST_FOLDER = 80  # characters; a socket's name has at most 107
+
 START_S = 300  # until a kernel has to answer, on a disk that is slow and a machine that is busy
 
 
@@ -64,7 +66,9 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
                 language="python",
                 progress_bar=False,
                 kernel_manager_class=Kernel,
-                config=Config({"Kernel": {"connection_file": str(folder / "connection.json")}}),
+                config=Config(
+                    {"Kernel": {"connection_file": str(folder / "connection.json"), "transport": _transport(folder)}}
+                ),
                 # A user's start-up files are for their own notebooks, and a folder's json.py stands in for no module.
                 extra_arguments=[f"--ipython-dir={folder}", "--ignore-cwd", "--log-level=CRITICAL"],
                 start_timeout=START_S,
@@ -80,6 +84,11 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
         raise NotebookFailed(_last_cell(output), "the notebook ended itself before its last cell (sys.exit)")
     summary = scrapbook.models.Notebook(executed).scraps.get("summary")
     return None if summary is None else summary.data
+
+
+def _transport(folder: Path) -> str:
+    """Sockets in the kernel's own folder, where their names fit: two kernels could be given one TCP port."""
+    return "ipc" if len(str(folder)) < LONGEST_FOLDER else "tcp"
 
 
 def _of_cell(error: PapermillExecutionError) -> str:
