@@ -208,7 +208,7 @@ def test_a_comparison_ends_where_a_file_is_edited_meanwhile(lab, edited, monkeyp
         monkeypatch.setattr(lab, "_after_keeping", edited)
     else:
         monkeypatch.setattr(recording, "memory", lambda *_: kept(lab) and edited())
-    with pytest.raises(BenchlibError, match=str(edited(text=""))):
+    with pytest.raises(BenchlibError, match=str(path)):
         lab.compare(**asked)
     assert kept(lab) == 1, "what was measured before is there"
     path.write_text(before)

@@ -1,0 +1,56 @@
+"""The house: a room of benchlib has at most so many lines of Python, all counted. The numbers only go down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+ROOMS = {
+    "core": (
+        2307,
+        "__init__ __main__ cli condition lab cache errors validation progress metrics scratch shown doctor manifest",
+    ),
+    "worker": (1198, "worker"),
+    "data": (1599, "data"),
+    "environments": (807, "environments interpreters plugins probe variables"),
+    "provenance": (900, "provenance"),
+    "runner": (2051, "runner"),
+    "equivalence": (1878, "equivalence"),
+    "stats": (1883, "stats"),
+    "notebooks": (3510, "study parameter_types findings doubts certificates plotting tables reprs"),
+    "suite and report": (2361, "suite report tensorboard"),
+    "literature": (500, "literature"),
+    "paper": (508, "paper latex"),
+}
+"""By room its lines at most, and its modules and folders."""
+
+WITHOUT = {"frameworks", "workloads"}
+TESTS = 20211
+
+
+def lines(path: Path) -> int:
+    """The lines of a module, or of all in a folder."""
+    files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_stays_within_its_lines(room: str) -> None:
+    most, names = ROOMS[room]
+    assert sum(lines(ROOT / "benchlib" / name) for name in names.split()) <= most
+
+
+def test_every_module_has_a_room() -> None:
+    there = {
+        path.stem
+        for path in (ROOT / "benchlib").glob("[!.]*")
+        if path.suffix == ".py" or (path / "__init__.py").is_file()
+    }
+    assert there - WITHOUT == {name for _, names in ROOMS.values() for name in names.split()}
+
+
+def test_the_tests_stay_within_their_lines() -> None:
+    assert lines(ROOT / "tests") <= TESTS
