@@ -23,12 +23,12 @@ ROOMS = {
     "notebooks": (3510, "study parameter_types findings doubts certificates plotting tables reprs"),
     "suite and report": (2361, "suite report tensorboard"),
     "literature": (500, "literature"),
-    "paper": (508, "paper latex"),
+    "paper": (512, "paper latex"),
 }
 """By room its lines at most, and its modules and folders."""
 
 WITHOUT = {"frameworks", "workloads"}
-TESTS = 20232
+TESTS = 20215
 
 
 def lines(path: Path) -> int:

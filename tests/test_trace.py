@@ -62,6 +62,15 @@ def test_every_number_of_a_file_names_its_measurements(results: Path, name: str)
     assert len(numbers) == (1 if name.endswith("svg") else 4 if "macros" in name else 2)
 
 
+@pytest.mark.parametrize(("separator", "decimal"), [(";", ","), (";", "."), ("\t", ",")])
+def test_a_table_that_a_spreadsheet_saved_has_the_same_numbers(
+    results: Path, tmp_path: Path, separator, decimal
+) -> None:
+    copy = tmp_path / "operators_ratios.csv"
+    RATIOS.to_csv(copy, sep=separator, decimal=decimal, index=False, encoding="utf-8-sig")
+    assert trace.numbers(copy, results) == trace.numbers(results / "tables" / copy.name, results)
+
+
 @pytest.mark.parametrize("kind", trace.FIGURES)
 def test_a_figure_is_known_by_its_bytes_and_one_that_was_changed_by_its_name(
     results: Path, tmp_path: Path, kind: str

@@ -7,6 +7,7 @@ results has the keys of the files that the number was made from.
 from __future__ import annotations
 
 import functools
+import io
 import os
 import re
 from collections import defaultdict
@@ -126,8 +127,11 @@ def _table(file: Path, folder: Path) -> tuple[list[Number], dict[str, str]]:
 
 
 def _of_csv(file: Path) -> list[Number]:
+    text = file.read_text("utf-8-sig", errors="replace")
+    separator = max(",;\t", key=text.partition("\n")[0].count)  # as spreadsheets of many languages save it
+    decimal = "," if re.search(r"[;\t]-?\d+,\d+[;\t\r\n]", text) else "."
     try:
-        frame = pd.read_csv(file, encoding_errors="replace", dtype={FILES: str, "file": str})
+        frame = pd.read_csv(io.StringIO(text), sep=separator, decimal=decimal, dtype={FILES: str, "file": str})
     except ValueError as error:
         raise BenchlibError(f"{file}: cannot be read as CSV: {error}") from None
     frame = frame.rename(columns={} if FILES in frame else {"file": FILES})  # of the table of all measurements
