@@ -379,6 +379,6 @@ def test_an_interrupt_ends_the_workers_keeps_what_was_measured_and_it_goes_on_fr
     assert len(measured(project)) == len(before) + 5
     assert after.items() < measured(project).items(), "it went on from there"
     comparison, *figures, ledger = outputs(cells[2:], "text/html")[-6:]
-    assert "throughput ratio" in comparison
+    assert "Throughput relative to" in comparison
     assert ["data:image/svg+xml;base64," in shown for shown in figures] == [True, True, False, True]
     assert "MALLOC" not in ledger, "nothing is set in the default lane"
