@@ -26,8 +26,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from benchlib.errors import BenchlibError
+from benchlib.notebooks import schema
 from benchlib.parameter_types import DEFAULTS, defaults, read
-from benchlib.study import schema
 from benchlib.suite import plan
 from benchlib.validation import Strict
 

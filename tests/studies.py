@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import study
+from benchlib import notebooks
 from benchlib.study import Study
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 def planned(notebook: str, profile: str = "quick", **changes: Any) -> Study:
     """The study of a notebook, with some parameters changed."""
     path = ROOT / "notebooks" / f"{notebook}.ipynb"
-    return study.design(path, ROOT / "parameters" / profile / f"{notebook}.yaml", **changes)
+    return notebooks.design(path, ROOT / "parameters" / profile / f"{notebook}.yaml", **changes)
 
 
 def measured(notebook: str, lab: Any, **changes: Any) -> Study:
@@ -29,7 +29,7 @@ def measured(notebook: str, lab: Any, **changes: Any) -> Study:
 def shown(made: Study) -> dict[str, pd.DataFrame]:
     """Execute the cells of a measured study's notebook that show something; its tables by name."""
     variables = {**made.parameters, "outputs": made.folder}
-    every = [one for one in study.cells(ROOT / "notebooks" / f"{made.name}.ipynb") if one.kind == "code"]
+    every = [one for one in notebooks.cells(ROOT / "notebooks" / f"{made.name}.ipynb") if one.kind == "code"]
     exec(next(one.source for one in every if "design" in one.tags), variables)
     variables["study"] = made
     for cell in every[[one.source for one in every].index("study.measure()") + 1 : -1]:

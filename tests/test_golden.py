@@ -13,7 +13,7 @@ import golden
 import pandas as pd
 import pytest
 
-from benchlib import literature, study
+from benchlib import literature, notebooks, study
 from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
 from benchlib.stats.comparison import Comparison
@@ -35,7 +35,7 @@ def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
 
 def measured(name: str, lab: Lab) -> study.Study:
     """A notebook's study, measured in a lab."""
-    made = study.design(ROOT / "notebooks" / f"{name}.ipynb", QUICK / f"{name}.yaml")
+    made = notebooks.design(ROOT / "notebooks" / f"{name}.ipynb", QUICK / f"{name}.yaml")
     made.measure(lab)
     return made
 

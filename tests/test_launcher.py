@@ -12,7 +12,7 @@ from test_suite import make_project, run_and_read, write_notebook, write_paramet
 
 from benchlib import manifest
 from benchlib.errors import BenchlibError
-from benchlib.study import cells
+from benchlib.notebooks import cells
 from benchlib.suite import launcher, outputs, plan
 
 ROOT = Path(__file__).parents[1]

@@ -16,7 +16,7 @@ import yaml
 from synthetic_lab import SyntheticLab
 from test_suite import make_project, record_of, run_and_read, write_parameters
 
-from benchlib import manifest, parameter_types, study
+from benchlib import manifest, notebooks, parameter_types
 from benchlib.errors import BenchlibError
 from benchlib.parameter_types import DEFAULTS
 from benchlib.runner.roofline import Ceiling
@@ -27,7 +27,7 @@ from benchlib.worker.steady import NOT_STEADY
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ROOT / "parameters" / "quick"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-MEASURING = [path.stem for path in NOTEBOOKS if study.has_design(path)]
+MEASURING = [path.stem for path in NOTEBOOKS if notebooks.has_design(path)]
 SHIPPED = [path for path in sorted((ROOT / "parameters").glob("*/*.yaml")) if path.stem in MEASURING]
 EMBEDDED = {"digits", "random", "digits_sequence", "digits_graph", "number_names", "pydoc"}  # need no download
 
@@ -91,7 +91,7 @@ def test_a_notebook_and_a_parameter_file_are_all_that_an_experiment_takes(
 
 def test_the_suite_executes_the_two_tagged_cells_only(project: None) -> None:
     notebook, file = write_mine(("1 / 0", ""), (MINE, "parameters"), (DESIGN, "design"), ("1 / 0", ""))
-    made = study.design(notebook, file)
+    made = notebooks.design(notebook, file)
     assert [[one.hyperparameters["burn_ms"] for one in group] for group in made.groups] == [[1.0, 3.0]]
     assert [item.name for item in plan.plan("quick")] == ["mine", "report"]
 
@@ -130,7 +130,7 @@ def test_a_notebook_without_its_tag_or_its_study_is_refused_by_name(project: Non
 def planned(name: str, **changes: Any) -> Study:
     """The study of one of the project's notebooks, with quick's parameters and these changes."""
     file = QUICK / f"{name}.yaml"
-    return study.design(ROOT / "notebooks" / f"{name}.ipynb", file, **changes)
+    return notebooks.design(ROOT / "notebooks" / f"{name}.ipynb", file, **changes)
 
 
 def changed(name: str, place: str, value: object, folder: Path) -> Path:
@@ -184,7 +184,7 @@ def test_a_wrong_value_is_refused_by_file_key_and_value(
 ) -> None:
     file = changed(name, place, value, tmp_path)
     with pytest.raises(BenchlibError) as refused:
-        study.design(ROOT / "notebooks" / f"{name}.ipynb", file)
+        notebooks.design(ROOT / "notebooks" / f"{name}.ipynb", file)
     lines = str(refused.value).splitlines()
     assert all(line.startswith(f"{file}: ") for line in lines)
     assert any(all(part in line for part in told) for line in lines), str(refused.value)
@@ -203,17 +203,17 @@ def test_all_that_is_wrong_is_told_at_once_in_few_lines(tmp_path: Path) -> None:
 
 def test_the_defaults_of_a_profile_reach_its_notebooks_whose_own_settings_win(tmp_path: Path) -> None:
     file = changed("inference", "settings.pilot", 7, tmp_path)
-    made = study.design(ROOT / "notebooks" / "inference.ipynb", file)
+    made = notebooks.design(ROOT / "notebooks" / "inference.ipynb", file)
     assert made.settings == {**planned("inference").settings, "pilot": 7}
     defaults = {**parameter_types.read(QUICK / DEFAULTS), "marge": 1}
     (tmp_path / DEFAULTS).write_text(yaml.dump(defaults), encoding="utf-8")
     with pytest.raises(BenchlibError, match=rf"^{tmp_path / DEFAULTS}: unknown key 'marge'; did you mean 'margin'"):
-        study.design(ROOT / "notebooks" / "inference.ipynb", file)
+        notebooks.design(ROOT / "notebooks" / "inference.ipynb", file)
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_shipped_parameters_are_valid(file: Path, torch_2_9: None) -> None:
-    made = study.design(ROOT / "notebooks" / f"{file.stem}.ipynb", file)
+    made = notebooks.design(ROOT / "notebooks" / f"{file.stem}.ipynb", file)
     assert len(made.every) >= 2
     if file.parent.name in {"quick", "frameworks"}:
         assert {one.data for one in made.every} <= EMBEDDED
@@ -232,7 +232,7 @@ def test_a_notebook_is_committed_without_outputs(path: Path) -> None:
 
 @pytest.mark.parametrize("name", MEASURING)
 def test_by_itself_a_notebook_measures_what_quick_does_or_a_part_of_it(name: str) -> None:
-    cell = next(one for one in study.cells(ROOT / "notebooks" / f"{name}.ipynb") if "parameters" in one.tags)
+    cell = next(one for one in notebooks.cells(ROOT / "notebooks" / f"{name}.ipynb") if "parameters" in one.tags)
     variables: dict[str, Any] = {}
     exec(cell.source, variables)
     given, settings = parameter_types.read(QUICK / f"{name}.yaml"), parameter_types.read(QUICK / DEFAULTS)
@@ -251,7 +251,7 @@ def batch_sizes(folder: Path, lab: SyntheticLab | None = None, **made_up: Any) -
     made = planned("batch_size", batch_sizes=[4, 32, 64])
     made.measure(lab or SyntheticLab(folder, **made_up))
     variables = {**made.parameters, "study": made}
-    for cell in study.cells(ROOT / "notebooks" / "batch_size.ipynb"):
+    for cell in notebooks.cells(ROOT / "notebooks" / "batch_size.ipynb"):
         if cell.kind == "code" and not cell.tags and cell.source not in {"study.measure()", "study.finish()"}:
             exec(cell.source, variables)
     return made

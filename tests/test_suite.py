@@ -748,7 +748,7 @@ def test_stopped_while_it_waits_for_the_machine_it_says_so_in_a_line(tmp_path, m
         for _ in range(3):  # by someone impatient
             run.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        said = run.communicate(timeout=120)[1]
+        said = run.communicate(timeout=60)[1]
     assert (run.returncode, said) == (130, STOPPED)
 
 
@@ -770,7 +770,7 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
         run = subprocess.Popen(command, **pipes, preexec_fn=heed)
         kernel = wait_for(lambda: Path("kernel.pid").exists() and psutil.Process(int(Path("kernel.pid").read_text())))
         run.send_signal(number)
-        said = run.communicate(timeout=120)[1]
+        said = run.communicate(timeout=60)[1]
         assert run.returncode == code
         expected = {
             signal.SIGKILL: "",
@@ -790,7 +790,7 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
     assert executed("sleeping").exists()
 
 
-def wait_for(condition, seconds=120):
+def wait_for(condition, seconds=30):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it did not come to that in time"

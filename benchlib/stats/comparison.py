@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,9 @@ from benchlib.condition import Condition
 from benchlib.progress import duration
 from benchlib.stats import throughput
 from benchlib.stats.intervals import Interval, geometric_interval, rounds_of
-from benchlib.stats.measured import Frame, Measured
+from benchlib.stats.measured import Frame, Measured, Proof
 from benchlib.stats.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
 from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, disturbed_rounds, growths, mostly, slow_down
-
-if TYPE_CHECKING:
-    from benchlib.equivalence.certificate import Certificate
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SAME_WITHIN = "the same within"
@@ -270,7 +267,7 @@ class Comparison(Measured):
             return MODELS_DIFFER
         return MODELS_NOT_CHECKED if NOT_CHECKED in verdicts else None
 
-    def _certificates(self, condition: Condition) -> list[Certificate | None]:
+    def _certificates(self, condition: Condition) -> list[Proof | None]:
         """Of the baseline and of a condition."""
         return [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
 

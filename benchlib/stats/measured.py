@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pandas as pd
 
@@ -13,8 +13,15 @@ from benchlib.condition import Condition
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 
-if TYPE_CHECKING:
-    from benchlib.equivalence.certificate import Certificate
+
+class Proof(Protocol):
+    """A certificate, as far as statistics ask one: see ``equivalence.certificate``."""
+
+    condition: Condition
+    verdict: str
+    same: bool
+    reason: str | None
+    crashed: bool
 
 
 class Frame(pd.DataFrame):
@@ -39,7 +46,7 @@ class Measured(Shown):
 
     conditions: list[Condition]
     measurements: list[Measurement]
-    certificates: dict[str, Certificate]  # by condition key
+    certificates: dict[str, Proof]  # by condition key
 
     def failures(self) -> pd.DataFrame:
         """A row per condition whose last process failed: label, repetition, failure; workers of the gate included."""
@@ -54,7 +61,7 @@ class Measured(Shown):
         return Ledger([*self.measurements, *self.certificates.values()])
 
 
-def failures(measurements: Iterable[Measurement], certificates: Iterable[Certificate]) -> pd.DataFrame:
+def failures(measurements: Iterable[Measurement], certificates: Iterable[Proof]) -> pd.DataFrame:
     """A row per condition of a comparison, and per training run, whose last process failed: label, role, repetition,
     seed, failure (what it was, and the end of what the worker said), the file that has its row, and whether it
     ``crashed``, so that the next run tries again.

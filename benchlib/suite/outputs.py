@@ -17,8 +17,8 @@ from typing import Any
 from benchlib import frameworks, manifest, plugins, variables
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
+from benchlib.notebooks import cells
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.study import cells
 from benchlib.suite.plan import Planned, gathers, notebooks, parameter_files, planned
 
 RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"

@@ -9,9 +9,10 @@ from typing import Any
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
+from benchlib.notebooks import cells, design, has_design
 from benchlib.parameter_types import DEFAULTS, defaults
 from benchlib.runner import preflight
-from benchlib.study import Study, cells, design, has_design
+from benchlib.study import Study
 
 REPORT = "report"
 """The notebook that becomes ``report.html`` and ``report.pdf``."""
