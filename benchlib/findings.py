@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from benchlib import tables
+from benchlib import data, metrics, tables, workloads
 from benchlib.condition import implementation
 from benchlib.equivalence.certificate import SAME
 from benchlib.plotting import naming
 from benchlib.runner import availability
 from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER, is_within, same_within
-from benchlib.study import Sentences, Study, metric_name
+from benchlib.study import Sentences, Study
 from benchlib.tables import verdict
 
 Name = Callable[[pd.Series], str]
@@ -168,7 +168,7 @@ def _best(rows: pd.DataFrame, x: str) -> str:
     mean, low, high = (tables.number(row[end]) + unit for end in ("estimate", "lowest", "highest"))
     seeds = f"mean of {row['processes']} seeds, {low} to {high}" if row["processes"] > 1 else "one seed"
     value = f"{mean} ({seeds})"
-    name = metric_name(row["workload"], row["data"])
+    name = f"{data.title(row['data'])} {metrics.name(workloads.load(row['workload']))}"
     if len(rows) == 1:
         return f"{name} {value} at {words} {row[x]:g}."
     inside = rows[x].min() < row[x] < rows[x].max()

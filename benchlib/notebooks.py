@@ -32,9 +32,8 @@ def cells(notebook: Path) -> list[Cell]:
     """
     try:
         every = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        found = [
-            Cell(one["cell_type"], "".join(one["source"]), tuple(one["metadata"].get("tags", ()))) for one in every
-        ]
+        tags = [tuple(one["metadata"].get("tags", ())) for one in every]
+        found = [Cell(one["cell_type"], "".join(one["source"]), of) for one, of in zip(every, tags, strict=True)]
     except FileNotFoundError:
         raise BenchlibError(f"{notebook} is missing") from None
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -61,7 +60,9 @@ def design(notebook: Path, file: Path, **changes: Any) -> Study:
     module, values = _execute("parameters", notebook, ModuleType(notebook.stem)), read(file) | changes
     model = _model(module)
     if "settings" in model.model_fields and isinstance(values.get("settings", {}), dict):
-        values["settings"] = _of_profile(file) | values.get("settings", {})
+        profile = defaults(file.parent)
+        common = profile.model_dump(mode="json", exclude={"minutes"}) if profile else {}
+        values["settings"] = common | values.get("settings", {})
     parameters = typed(model, file, values).model_dump(mode="json")
     vars(module).update(parameters)
     try:
@@ -76,12 +77,6 @@ def design(notebook: Path, file: Path, **changes: Any) -> Study:
         raise BenchlibError(f"{notebook}: the cell tagged design has to make Study({notebook.stem!r}, ...)")
     studies[0].parameters = parameters
     return studies[0]
-
-
-def _of_profile(file: Path) -> dict[str, Any]:
-    """The settings that all comparisons of a parameter file's profile have."""
-    given = defaults(file.parent)
-    return given.model_dump(mode="json", exclude={"minutes"}) if given else {}
 
 
 def schema(notebook: Path) -> type[Strict]:

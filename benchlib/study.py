@@ -44,10 +44,7 @@ if TYPE_CHECKING:
 
     from benchlib.plotting import Picture
 
-ANSWERS = 3
-"""So many of the findings answer the question."""
-
-ABOUT = "All that was measured, tidy: a row for one quantity of one condition."
+ANSWERS = 3  # so many of the findings answer the question
 
 Sentences = Callable[["Study"], Iterable[str]]
 Measured = Comparison | TrainingRuns
@@ -410,7 +407,7 @@ class Study:
         if len(self.frame):
             path = folder / "tables" / f"{self.name}_frame.parquet"
             tidy.save(self.frame, path)
-            keep("tables", ABOUT, path)
+            keep("tables", "All that was measured, tidy: a row for one quantity of one condition.", path)
         certificates = [one for measured in self.measured for one in measured.certificates.values()]
         certificates += self.certificates.values()
         ledger = knobs.Ledger([*(one for each in self.measured for one in each.ledger().processes), *certificates])
@@ -494,11 +491,6 @@ def task_names(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
         apart = [key for key in own if any(other.get(key) != own[key] for other in alike)]
         names.append(", ".join([name, *(f"{key.replace('_', ' ')} {own[key]}" for key in apart)]))
     return names
-
-
-def metric_name(workload: str, of: str) -> str:
-    """A workload's metric on a data set, as people call it."""
-    return f"{data.title(of)} {metrics.name(workloads.load(workload))}"
 
 
 def data_note(condition: Condition, inputs: Path) -> str:

@@ -62,10 +62,7 @@ class Measured(Shown):
 
 
 def failures(measurements: Iterable[Measurement], certificates: Iterable[Proof]) -> pd.DataFrame:
-    """A row per condition of a comparison, and per training run, whose last process failed: label, role, repetition,
-    seed, failure (what it was, and the end of what the worker said), the file that has its row, and whether it
-    ``crashed``, so that the next run tries again.
-    """
+    """A row per condition of a comparison, and per training run, whose last process failed."""
     last = {(m.group, m.role, m.condition.key): m for m in sorted(measurements, key=lambda m: m.repetition)}
     rows = [
         (m.condition, m.role, m.repetition, m.seed, m.failure, f"measurements/{m.file}.parquet", m.crashed)

@@ -12,8 +12,7 @@ from benchlib.stats.intervals import geometric_interval
 from benchlib.worker import steady
 from benchlib.worker.steady import SLOWING
 
-SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
-"""Verdicts of certificates on two models."""
+SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"  # verdicts of certificates
 
 MOST = 0.5
 """Of the rounds that a ratio is made of: if more are disturbed, there is no ratio."""

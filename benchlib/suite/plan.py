@@ -14,8 +14,7 @@ from benchlib.parameter_types import DEFAULTS, defaults
 from benchlib.runner import preflight
 from benchlib.study import Study
 
-REPORT = "report"
-"""The notebook that becomes ``report.html`` and ``report.pdf``."""
+REPORT = "report"  # becomes report.html and report.pdf
 
 
 @dataclass(frozen=True)
