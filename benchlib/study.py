@@ -493,6 +493,11 @@ def task_names(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
     return names
 
 
+def metric_name(workload: str, of: str) -> str:
+    """A workload's metric on a data set, as people call it."""
+    return f"{data.title(of)} {metrics.name(workloads.load(workload))}"
+
+
 def data_note(condition: Condition, inputs: Path) -> str:
     """What a reader has to know about the data that was really read for a condition."""
     return " ".join(text for text in (data.note(condition.data), data_warning(condition, inputs)) if text)
