@@ -344,8 +344,8 @@ def stages(arguments: argparse.Namespace, folder: Path) -> Iterator[Stage]:
     subjects = [pytorch, ("pytorch", "graph"), jax, ("jax", "eager")]
     minutes = arguments.minutes / 8
     yield Stage([part(45, "describe")], 45)
-    beside = [part(600, "certify", *one) for one in subjects[:3]] + [part(600, "check", *one) for one in subjects]
-    yield Stage(beside, 180 * minutes, at_once=2 if arguments.cpu else len(beside))
+    beside = [part(600, "check", *one) for one in subjects] + [part(600, "certify", *one) for one in subjects[:3]]
+    yield Stage(beside, (240 if arguments.cpu else 180) * minutes, at_once=2 if arguments.cpu else len(beside))
     yield Stage([part(40 * minutes, "timer", *one) for one in (pytorch, jax)], 60 * minutes)
     names = comparisons(Visit(arguments.output, folder, arguments.cpu))
     yield Stage([part(150 * minutes, "compare", name) for name in names], 60 * arguments.minutes)
