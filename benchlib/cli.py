@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import benchlib
-from benchlib.errors import UNWRITABLE, BenchlibError, require_package, unwritable
+from benchlib.errors import REMEDIES, BenchlibError, require_package, unwritable
 from benchlib.report.pdf import PAPERS
 from benchlib.runner.interrupt import one_interrupt
 
@@ -30,8 +30,7 @@ EXIT_CODES = """exit codes:
 MOST_MINUTES = 366 * 24 * 60
 
 Command = Callable[[argparse.Namespace], int]
-Option = tuple[tuple[str, ...], dict[str, Any]]
-"""Arguments of ``add_argument``."""
+Option = tuple[tuple[str, ...], dict[str, Any]]  # arguments of ``add_argument``
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _mute(sys.stdout, sys.stderr)
         return 141
     except OSError as error:
-        if error.errno not in UNWRITABLE:
+        if error.errno not in REMEDIES:
             raise
         _mute(sys.stdout)  # which may be what has no room
         print(f"error: {unwritable(error, 'standard output, or a file')}", file=sys.stderr)
@@ -108,8 +107,7 @@ _PLUGINS = _option(
     type=Path,
     action="append",
     metavar="FOLDER",
-    help="with frameworks, workloads or data sets of yours: frameworks/NAME.py, workloads/NAME/, data/NAME.py "
-    "(several folders: give it again); those of installed packages are found without",
+    help="with frameworks/NAME.py, workloads/NAME/ or data/NAME.py of yours (several folders: give it again)",
 )
 _PROFILE = _option("--profile", default="quick", help="a folder of parameters/ (default: quick)")
 _OUTPUTS = _option("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
@@ -140,8 +138,7 @@ def _command(*options: Option, of_suite: bool = False) -> Callable[[Command], Co
 def run(given: argparse.Namespace) -> int:
     """Measure what is missing, execute the notebooks, write the report.
 
-    Measures what the notebooks that have a file in parameters/PROFILE/ ask for, and executes them. What
-    is there already is neither measured nor executed again. A failure does not stop the others.
+    What is there already is neither measured nor executed again. A failure does not stop the others.
 
     examples:
       benchlib run                      the profile quick: minutes, needs no download
@@ -157,8 +154,7 @@ def run(given: argparse.Namespace) -> int:
 def report(given: argparse.Namespace) -> int:
     """Write the report again from what is there; measure nothing.
 
-    Judges the claims and gathers the results of the notebooks that have run. What is missing is named in
-    the report, and here; the exit code is then 1.
+    What is missing is named in the report, and here; the exit code is then 1.
 
     example:
       benchlib report --profile quick
@@ -177,7 +173,7 @@ def devices(given: argparse.Namespace) -> int:
     example:
       benchlib devices
     """
-    from benchlib import environments, interpreters
+    from benchlib import environments
     from benchlib.condition import implementation
     from benchlib.runner import availability
 
@@ -185,14 +181,9 @@ def devices(given: argparse.Namespace) -> int:
         rows = availability.survey([environment])
         for row in rows:
             name = " ".join(filter(None, [implementation(row["framework"], environment), row["version"]]))
-            print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
+            print(f"{name}, {row['device']}: {row['missing'] or 'usable'}")
         if not rows:
-            why = f"offers no framework (benchlib environment check {environment} says why)"
-            try:
-                interpreters.probe(environments.find(environment).python, ())
-            except BenchlibError as error:
-                why = str(error)
-            print(f"environment {environment}: {why}")
+            print(f"environment {environment}: offers no framework (benchlib environment check {environment} says why)")
     return 0
 
 
@@ -204,18 +195,14 @@ def devices(given: argparse.Namespace) -> int:
 def environment(given: argparse.Namespace) -> int:
     """Create, add, list, remove or check environments: other interpreters for frameworks to run in.
 
-    An environment is an interpreter with its packages, under a name that conditions can give; the one that
-    benchlib runs in is called default. The others are registered in .environments/ of the project.
+    The one that benchlib runs in is called default; the others are in .environments/ of the project.
 
-    create  makes .environments/NAME with the Python and the packages that environments/NAME.txt names, with
-            uv; one that cannot be made to its end leaves nothing behind
-    add     registers an interpreter that is there, and leaves it as it is; it needs numpy beside the
-            framework, and nothing of benchlib
+    create  makes .environments/NAME with the Python and the packages of environments/NAME.txt, with uv
+    add     registers an interpreter that is there; it needs numpy beside the framework, and no benchlib
     list    says which are registered, and which could be made
     remove  deletes one that was made here, or forgets one that was added; what was measured stays
-    check   tries each framework in it: versions, devices, and with the smallest workload whether its session
-            keeps its promises in each mode, the timer and the model among them. The exit code is 1 if a
-            promise is broken, or a package is not there in the version that the requirements name
+    check   tries each framework in it: versions, devices, and whether its session keeps its promises in
+            each mode, the timer and the model among them. The exit code is 1 if something is wrong
 
     examples:
       benchlib environment create torch-2.9
@@ -223,7 +210,6 @@ def environment(given: argparse.Namespace) -> int:
       benchlib environment check default
     """
     from benchlib import doctor, environments
-    from benchlib.interpreters import probe
 
     if given.action == "list":
         for name in [environments.DEFAULT, *sorted({*environments.on_record(), *environments.offered()})]:
@@ -243,14 +229,11 @@ def environment(given: argparse.Namespace) -> int:
         print(f"environment {given.name}: {left}")
         return 0
     try:
-        made = (
-            environments.create(given.name) if given.action == "create" else environments.add(given.name, given.python)
-        )
+        made = environments.add(given.name, given.python) if given.python else environments.create(given.name)
     except environments.CreationFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    python = f"Python {probe(made.python, ()).python}, {made.python}"
-    print(f"environment {made.name}: {python}; benchlib environment check {made.name} tries it")
+    print(f"environment {made.name}: {made.python}; benchlib environment check {made.name} tries it")
     return 0
 
 
@@ -280,8 +263,7 @@ def lab(given: argparse.Namespace) -> int:
 def trace(given: argparse.Namespace) -> int:
     """Lead a number of a table, a figure or a LaTeX macro back to its measurements.
 
-    Lists the numbers of FILE, the measurements that they were made from, and whether versions, code and
-    machine are still those; and what of FILE was changed by hand. With --outputs a copy can be traced.
+    Says whether versions, code and machine are still those, and what of FILE was changed by hand.
 
     examples:
       benchlib trace outputs/quick/tables/frameworks.tex
@@ -303,9 +285,8 @@ def trace(given: argparse.Namespace) -> int:
 def appendix(given: argparse.Namespace) -> int:
     """Bundle what a run gave, for a paper's appendix or an archive.
 
-    Writes appendix/ and appendix.zip into the folder of the results: the pages as HTML and PDF (which
-    needs Chromium), figures, tables, measurements, parameters, versions, and a manifest. Nothing is
-    executed. What is missing is named, and the rest is bundled.
+    Writes appendix/ and appendix.zip into the folder of the results. Nothing is executed. PDFs need Chromium.
+    What is missing is named, and the rest is bundled.
 
     examples:
       benchlib appendix --profile quick
@@ -326,12 +307,10 @@ def appendix(given: argparse.Namespace) -> int:
 def clean(given: argparse.Namespace) -> int:
     """Say what of the results nothing needs any more; take it away with --yes.
 
-    Measurements of older code, versions or parameters, and those that were made in JupyterLab only, stay
-    until they are cleaned away. What the present report is made of is not touched, unless --all is given.
+    What the present report is made of is not touched, unless --all is given.
 
-    examples:
-      benchlib clean --profile quick          what would go
-      benchlib clean --profile quick --yes    take it away
+    example:
+      benchlib clean --profile quick --yes
     """
     from benchlib.suite import prune
 

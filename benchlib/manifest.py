@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from benchlib.scratch import replaced
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:
@@ -69,21 +69,5 @@ def path_of(folder: Path, name: str) -> Path:
 
 def write(path: Path, record: dict[str, Any]) -> None:
     """Write a record, at once or not at all."""
-    partial = path.with_name(f".partial-{path.name}")
-    try:
+    with replaced(path) as partial:
         partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise
-
-
-def keep(path: Path, record: dict[str, Any]) -> None:
-    """Write a record; on a full disk over the one that is there, without indentation in no more room."""
-    try:
-        write(path, record)
-    except OSError:
-        with path.open("r+", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-            file.truncate()
