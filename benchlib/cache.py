@@ -1,8 +1,7 @@
-"""The cache: measurements as parquet files; ceilings, timers' checks and certificates as JSON.
+"""The cache: measurements as parquet files, a row a process; ceilings, timers' checks and certificates as JSON.
 
-Each file is named by the key of all that it depends on, so that nothing is measured twice; it is written atomically,
-and has the hash of its content. A measurement is what one process gave. The processes that were measured together (one
-repetition of a comparison) or alone (one training run) are one parquet file, a row a process.
+Each file is named by the key of all that it depends on, is written atomically, and has the hash of its content.
+Processes that were measured together (one repetition of a comparison) or alone (one training run) are one file.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -22,16 +20,13 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError, unwritable
+from benchlib.errors import BenchlibError, shown, unwritable
 from benchlib.progress import say
 from benchlib.scratch import replaced
 from benchlib.shown import Shown
 
 FORMAT = 11
 """Of the parquet files; another one is refused by name."""
-
-DAMAGED = "damaged"
-"""The folder, beside the files, of those that could not be used."""
 
 Document = TypeVar("Document", bound=BaseModel)
 Found = TypeVar("Found")
@@ -179,7 +174,7 @@ _SHA256 = b"sha256"
 
 def digest(content: Any) -> str:
     """The hash of a file's content as JSON."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def save(path: Path, result: BaseModel) -> None:
@@ -215,7 +210,7 @@ def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
     try:
         return read()
     except BenchlibError as error:
-        target = path.parent / DAMAGED / path.name
+        target = path.parent / "damaged" / path.name
         target.parent.mkdir(exist_ok=True)
         with suppress(FileNotFoundError):  # another process that reads the folder was first
             path.replace(target)
@@ -262,21 +257,14 @@ class Store:
         try:
             table = pq.ParquetFile(path).read(use_threads=False)
             rows = table.to_pylist()
-        except FileNotFoundError:
-            return None
         except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
-            why = re.sub("[^ -~]", "?", " ".join(str(error).split()))  # arrow repeats bytes, in several lines
-            raise _damaged(path, f"not a whole parquet file ({why})") from None
+            raise _damaged(path, f"not a whole parquet file ({shown(str(error))})") from None
         if others := {row.get("format") for row in rows} - {FORMAT}:
             raise BenchlibError(
                 f"{path}: written in format {others.pop()}; this benchlib reads format {FORMAT} only. Read it with the "
                 "benchlib that wrote it, or delete it to measure again"
             )
-        try:
-            whole = (table.schema.metadata or {}).get(_SHA256) == digest(rows).encode()
-        except (TypeError, ValueError):  # a column of another type, which no JSON can hold
-            whole = False
-        if not (rows and whole):
+        if not rows or (table.schema.metadata or {}).get(_SHA256) != digest(rows).encode():
             raise _damaged(path, _CHANGED)
         if others := {json.loads(row["measurement"])["file"] for row in rows} - {file}:
             raise _damaged(path, f"holds measurements with the key {others.pop()}, which is another file's")

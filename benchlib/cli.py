@@ -1,7 +1,4 @@
-"""The command line: ``benchlib run``, ``report``, ``lab``, ``trace`` and others.
-
-A command is a function whose docstring is its help: a line for the list of commands, what it does, and examples.
-"""
+"""The command line. A command is a function whose docstring is its help: a line, what it does, and examples."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,19 +24,28 @@ EXIT_CODES = """exit codes:
   130  stopped by Ctrl-C; what was measured is kept
   141  whoever read the output stopped reading; the rest may not have been done"""
 
-MOST_MINUTES = 366 * 24 * 60
-
-Command = Callable[[argparse.Namespace], int]
-Option = tuple[tuple[str, ...], dict[str, Any]]  # arguments of ``add_argument``
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: see ``EXIT_CODES``."""
     given = _parser().parse_args(arguments)
     try:
-        code = _do(given)
-        sys.stdout.flush()
-        return code
+        with one_interrupt():
+            if given.do not in _ALONE:
+                require_package("papermill", "suite", f"benchlib {given.do.__name__}")
+            if given.plugins:
+                from benchlib import plugins
+
+                plugins.use(given.plugins)
+            code = given.do(given)
+            sys.stdout.flush()
+            return code
+    except BenchlibError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
+        print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # ``benchlib trace FILE | head``; what is still to be flushed has nowhere to go, either
         _mute(sys.stdout, sys.stderr)
         return 141
@@ -49,25 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _mute(sys.stdout)  # which may be what has no room
         print(f"error: {unwritable(error, 'standard output, or a file')}", file=sys.stderr)
         return 1
-
-
-def _do(given: argparse.Namespace) -> int:
-    try:
-        with one_interrupt():
-            if given.of_suite:
-                require_package("papermill", "suite", f"benchlib {given.do.__name__}")
-            if given.plugins:
-                from benchlib import plugins
-
-                plugins.use(given.plugins)
-            return given.do(given)
-    except BenchlibError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
-        print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
-        return 130
 
 
 def _mute(*streams: TextIO) -> None:
@@ -80,61 +67,19 @@ def _parser() -> argparse.ArgumentParser:
     raw = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(prog="benchlib", description=benchlib.__doc__, epilog=EXIT_CODES, **raw)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for do, options, of_suite in _COMMANDS:
+    for do, options in _COMMANDS.items():
         line, _, text = inspect.cleandoc(do.__doc__ or "").partition("\n\n")
-        about, _, examples = text.rpartition("\n\n")
         line = line[:1].lower() + line[1:].rstrip(".")
-        command = commands.add_parser(do.__name__, help=line, description=about, epilog=examples, **raw)
-        for names, settings in (_PLUGINS, *options):
-            command.add_argument(*names, **settings)
-        command.set_defaults(do=do, of_suite=of_suite)
+        command = commands.add_parser(do.__name__, help=line, description=text, **raw)
+        for name in ("--plugins", *options.split()):
+            command.add_argument(name, **_OPTIONS[name])
+        command.set_defaults(do=do)
     return parser
-
-
-def _option(*names: str, **settings: Any) -> Option:
-    return names, settings
-
-
-def _minutes(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 <= (minutes := float(text)) <= MOST_MINUTES:
-            return minutes
-    raise argparse.ArgumentTypeError(f"{text!r}: give a number of minutes, such as 30, or 0 to measure nothing")
-
-
-_PLUGINS = _option(
-    "--plugins",
-    type=Path,
-    action="append",
-    metavar="FOLDER",
-    help="with frameworks/NAME.py, workloads/NAME/ or data/NAME.py of yours (several folders: give it again)",
-)
-_PROFILE = _option("--profile", default="quick", help="a folder of parameters/ (default: quick)")
-_OUTPUTS = _option("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
-
-_COMMANDS: list[tuple[Command, tuple[Option, ...], bool]] = []
-"""Each command with its options, and whether it needs what the extra ``suite`` brings."""
-
-
-def _command(*options: Option, of_suite: bool = False) -> Callable[[Command], Command]:
-    """Make a function the command of its name."""
-
-    def register(do: Command) -> Command:
-        _COMMANDS.append((do, options, of_suite))
-        return do
-
-    return register
 
 
 # Imports that take long stand in the commands: the others do without, and an interrupt while they are made is one.
 
 
-@_command(
-    _PROFILE,
-    _OUTPUTS,
-    _option("--minutes", type=_minutes, help="for measuring, from now on; 0: only the report (default: the profile's)"),
-    of_suite=True,
-)
 def run(given: argparse.Namespace) -> int:
     """Measure what is missing, execute the notebooks, write the report.
 
@@ -150,7 +95,6 @@ def run(given: argparse.Namespace) -> int:
     return runs.run(given.profile, given.outputs, given.minutes)
 
 
-@_command(_PROFILE, _OUTPUTS, of_suite=True)
 def report(given: argparse.Namespace) -> int:
     """Write the report again from what is there; measure nothing.
 
@@ -164,14 +108,10 @@ def report(given: argparse.Namespace) -> int:
     return runs.report(given.profile, given.outputs)
 
 
-@_command()
 def devices(given: argparse.Namespace) -> int:
     """Say what each framework can use here, and what is missing of the rest.
 
     A line for each framework and device, in each environment. Imports no framework.
-
-    example:
-      benchlib devices
     """
     from benchlib import environments
     from benchlib.condition import implementation
@@ -187,11 +127,6 @@ def devices(given: argparse.Namespace) -> int:
     return 0
 
 
-@_command(
-    _option("action", choices=["create", "add", "list", "remove", "check"]),
-    _option("name", nargs="?", default="", metavar="NAME", help="letters, digits and . _ -; list needs none"),
-    _option("--python", help="of add: the interpreter, a path or a program on PATH"),
-)
 def environment(given: argparse.Namespace) -> int:
     """Create, add, list, remove or check environments: other interpreters for frameworks to run in.
 
@@ -225,8 +160,7 @@ def environment(given: argparse.Namespace) -> int:
         return 1 if wrong else 0
     if given.action == "remove":
         gone = environments.remove(given.name)
-        left = "deleted" if gone and gone.made else f"forgotten{f'; {gone.python} is as it was' if gone else ''}"
-        print(f"environment {given.name}: {left}")
+        print(f"environment {given.name}: {'deleted' if gone and gone.made else 'forgotten, and left as it was'}")
         return 0
     try:
         made = environments.add(given.name, given.python) if given.python else environments.create(given.name)
@@ -237,7 +171,6 @@ def environment(given: argparse.Namespace) -> int:
     return 0
 
 
-@_command(_PROFILE, _option("jupyter", nargs="*", metavar="OPTION", help="after --: of JupyterLab's"), of_suite=True)
 def lab(given: argparse.Namespace) -> int:
     """Open JupyterLab on a page of the notebooks and where each stands.
 
@@ -254,12 +187,6 @@ def lab(given: argparse.Namespace) -> int:
     return 0
 
 
-@_command(
-    _option("file", type=Path, metavar="FILE", help="a .csv, .tex, .svg, .png or .pdf of outputs/PROFILE"),
-    _option("name", nargs="?", help="only the numbers that have this in them: a macro's name, a word of a row"),
-    _option("--outputs", type=Path, help="the folder of the results (default: the one that FILE lies in)"),
-    of_suite=True,
-)
 def trace(given: argparse.Namespace) -> int:
     """Lead a number of a table, a figure or a LaTeX macro back to its measurements.
 
@@ -272,16 +199,9 @@ def trace(given: argparse.Namespace) -> int:
     """
     from benchlib.paper import trace as paper
 
-    return paper.trace(given.file, given.name, given.outputs)
+    return paper.trace(given.file, given.number, given.outputs)
 
 
-@_command(
-    _PROFILE,
-    _OUTPUTS,
-    _option("--appendix", choices=["results", "code"], default="results", help="what the notebooks' pages show"),
-    _option("--paper", choices=PAPERS, default="a4", help="of the PDFs (default: a4)"),
-    of_suite=True,
-)
 def appendix(given: argparse.Namespace) -> int:
     """Bundle what a run gave, for a paper's appendix or an archive.
 
@@ -297,13 +217,6 @@ def appendix(given: argparse.Namespace) -> int:
     return paper.make(given.profile, given.outputs, given.appendix == "code", given.paper)
 
 
-@_command(
-    _PROFILE,
-    _OUTPUTS,
-    _option("--all", action="store_true", help="everything in the folder, the measurements of the report too"),
-    _option("--yes", action="store_true", help="take it away; without this it is only listed"),
-    of_suite=True,
-)
 def clean(given: argparse.Namespace) -> int:
     """Say what of the results nothing needs any more; take it away with --yes.
 
@@ -315,3 +228,47 @@ def clean(given: argparse.Namespace) -> int:
     from benchlib.suite import prune
 
     return prune.clean(given.outputs or Path("outputs", given.profile), given.all, given.yes)
+
+
+def _minutes(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= (minutes := float(text)) <= 366 * 24 * 60:
+            return minutes
+    raise argparse.ArgumentTypeError(f"{text!r}: give a number of minutes, such as 30, or 0 to measure nothing")
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--plugins": {
+        "type": Path,
+        "action": "append",
+        "metavar": "FOLDER",
+        "help": "with frameworks/NAME.py, workloads/NAME/ or data/NAME.py of yours (several folders: give it again)",
+    },
+    "--profile": {"default": "quick", "help": "a folder of parameters/ (default: quick)"},
+    "--outputs": {"type": Path, "help": "folder of the results (default: outputs/PROFILE, or the one of FILE)"},
+    "--minutes": {"type": _minutes, "help": "for measuring, from now on; 0: only the report (default: the profile's)"},
+    "action": {"choices": ["create", "add", "list", "remove", "check"]},
+    "name": {"nargs": "?", "default": "", "metavar": "NAME", "help": "letters, digits and . _ -; list needs none"},
+    "--python": {"help": "of add: the interpreter, a path or a program on PATH"},
+    "jupyter": {"nargs": "*", "metavar": "OPTION", "help": "after --: of JupyterLab's"},
+    "file": {"type": Path, "metavar": "FILE", "help": "a .csv, .tex, .svg, .png or .pdf of outputs/PROFILE"},
+    "number": {"nargs": "?", "help": "only those that have this in them: a macro's name, a word of a row"},
+    "--appendix": {"choices": ["results", "code"], "default": "results", "help": "what the notebooks' pages show"},
+    "--paper": {"choices": PAPERS, "default": "a4", "help": "of the PDFs (default: a4)"},
+    "--all": {"action": "store_true", "help": "everything in the folder, the measurements of the report too"},
+    "--yes": {"action": "store_true", "help": "take it away; without this it is only listed"},
+}
+
+_COMMANDS = {
+    run: "--profile --outputs --minutes",
+    report: "--profile --outputs",
+    devices: "",
+    environment: "action name --python",
+    lab: "--profile jupyter",
+    trace: "file number --outputs",
+    appendix: "--profile --outputs --appendix --paper",
+    clean: "--profile --outputs --all --yes",
+}
+
+_ALONE = (devices, environment)
+"""They do without what the extra ``suite`` brings."""

@@ -1,9 +1,4 @@
-"""The place where measurements are made and kept: one outputs folder.
-
->>> lab = Lab(profile="quick")  # doctest: +SKIP
->>> conditions = [Condition(workload="cnn"), Condition(workload="cnn", framework="mindspore")]  # doctest: +SKIP
->>> lab.compare(conditions, precision=0.03, budget_s=300, block_s=0.25)  # doctest: +SKIP
-"""
+"""The place where measurements are made and kept: one outputs folder."""
 
 from __future__ import annotations
 
@@ -251,14 +246,14 @@ class Lab:
         """Does the timer of each framework, environment, mode and device see work of known duration?"""
         alike = {(one.implementation, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
         preflight.require(alike.values())
-        return [self._check_timer(condition) for condition in alike.values()]
-
-    def _check_timer(self, condition: Condition) -> SyncCheck:
-        code = Unchanged([(condition, "contract")])
-        depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
-        path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
-        measure = partial(timer_check.check, condition, self.inputs, self.patience_s)
-        return self._once(SyncCheck, path, code, f"the timer of {condition}", measure)
+        checks = []
+        for condition in alike.values():
+            code = Unchanged([(condition, "contract")])
+            depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
+            path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
+            measure = partial(timer_check.check, condition, self.inputs, self.patience_s)
+            checks.append(self._once(SyncCheck, path, code, f"the timer of {condition}", measure))
+        return checks
 
     def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's?
@@ -277,16 +272,8 @@ class Lab:
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
         if missing:
-            title = "checking that the models are the same"
-            with (
-                Progress(len(missing), title) as progress,
-                closing(self._certify(missing, paths, code, progress)) as made,
-            ):
-                for certificate in made:
-                    known[certificate.condition.key] = certificate
-                    progress.step(str(certificate))
-            for condition in missing:  # the others another process has made, while this one waited
-                known[condition.key] = known[condition.key] or self._cached(Certificate, paths[condition])
+            self._certify(missing, paths, code)
+            known |= {one.key: self._cached(Certificate, paths[one]) for one in missing}
         for name, one in list(known.items()) if training_steps else ():
             if one and one.same and _trains(one.condition) and not gate.proved_first(one.condition):
                 known[name] = self._with_training(one, training_steps, code)
@@ -320,24 +307,24 @@ class Lab:
         """Every measurement in this folder, or in the files with these keys: a row a process."""
         return frame(self.store.all(files))
 
-    def _certify(
-        self, conditions: list[Condition], paths: Mapping[Condition, Path], code: Unchanged, progress: Progress
-    ) -> Iterator[Certificate]:
-        """Certify gated conditions, each as soon as it can be, whose certificates lie at ``paths``."""
-        # Once it is this one's turn.
-        missing = (one for one in conditions if self._cached(Certificate, paths[one]) is None)
-        computed = gate.run(missing, self.inputs, self.patience_s)
-        with self._turn(progress.tell) as waited_s, closing(computed):
+    def _certify(self, conditions: list[Condition], paths: Mapping[Condition, Path], code: Unchanged) -> None:
+        """Write the certificates of gated conditions to ``paths``, each as soon as it can be."""
+        with (
+            Progress(len(conditions), "checking that the models are the same") as progress,
+            self._turn(progress.tell) as waited_s,
+        ):
             progress.stood_still(waited_s)
-            for one in computed:
-                code.require()
-                sets = knobs.neutralising(one.condition)
-                exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
-                certificate = gate.certify(one, exact)
-                path = paths[one.condition]
-                certificate = certificate.model_copy(update={**asdict(one.surroundings), "file": path.stem})
-                self._save(path, certificate)
-                yield certificate
+            missing = (one for one in conditions if self._cached(Certificate, paths[one]) is None)  # by another process
+            with closing(gate.run(missing, self.inputs, self.patience_s)) as computed:
+                for one in computed:
+                    code.require()
+                    sets = knobs.neutralising(one.condition)
+                    exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
+                    path = paths[one.condition]
+                    update = {**asdict(one.surroundings), "file": path.stem}
+                    certificate = gate.certify(one, exact).model_copy(update=update)
+                    self._save(path, certificate)
+                    progress.step(str(certificate))
 
     def _cached(self, kind: type[Cached], path: Path) -> Cached | None:
         """What is in the cache, unless it crashed in another lab and is measured again by this one."""
