@@ -104,7 +104,7 @@ class Condition(Strict):
         if self.learning_rate is not None and workload.learning_rate is None:
             raise ValueError(f"learning_rate {self.learning_rate!r}: {self.workload} trains nothing; leave it out")
         self._fits_group(workload)
-        available = data.train_size(self.data)
+        available = data.get(self.data).train_size
         if available is not None:
             taken = available if self.train_samples is None else self.train_samples
             if taken > available:

@@ -61,7 +61,7 @@ def test_a_condition_survives_json():
         ({"learning_rate": -0.1}, r"learning_rate: -0.1: .*greater than 0"),
         ({"learning_rate": float("nan")}, r"learning_rate: nan: .*finite"),
         ({"threads": 0}, r"threads: 0: .*greater than or equal to 1"),
-        ({"batchsize": 4}, r"unknown key 'batchsize'; did you mean 'batch_size'\?"),
+        ({"batchsize": 4}, r"unknown key 'batchsize': did you mean 'batch_size'\?"),
         ({"data": "cifar"}, r"unknown data of workload 'cnn' 'cifar': did you mean 'cifar10'\?"),
         ({"train_samples": 5000}, r"train_samples 5000: digits has 1437 training samples"),
         ({"hyperparameters": {"dropuot": 0.1}}, r"unknown hyperparameter of cnn 'dropuot': did you mean"),

@@ -39,10 +39,10 @@ PER_BATCH = 20  # of the made-up batches; the original has 10,000
 def test_every_data_set_says_what_it_is():
     sizes = {"cifar10": 50_000, "digits": 1_437, "random": None, "imdb": 25_000, "digits_sequence": 1_437}
     sizes |= {"cora": 1, "digits_graph": 1, "multi30k": 29_000, "number_names": 4_000, "pydoc": None, "text": None}
-    assert {name: data.train_size(name) for name in data.names()} == sizes
+    assert {name: data.get(name).train_size for name in data.names()} == sizes
     assert len({data.title(name) for name in data.names()}) == len(sizes)
     for name in data.names():
-        assert len(data.note(name)) > 40
+        assert len(data.get(name).note) > 40
 
 
 def test_an_unknown_data_set_is_refused_with_the_nearest_name():

@@ -477,7 +477,7 @@ def test_one_of_several_plug_ins_is_enough(flow, tmp_path, every_device):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"module": ("x",)}, r"Need: unknown key 'module'; did you mean 'modules'\?"),
+        ({"module": ("x",)}, r"Need: unknown key 'module': did you mean 'modules'\?"),
         ({"modules": "flow_cuda13"}, r"Need: modules: 'flow_cuda13': Input should be a valid tuple"),
         ({"device": "gpu"}, r"unknown device 'gpu': .*\(there are: cpu, cuda\)"),
         ({"text": ("version.py", "(")}, r"missing \), unterminated subpattern"),
