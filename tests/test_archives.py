@@ -102,15 +102,16 @@ def test_a_pickle_is_read_and_runs_nothing(tmp_path: Path, monkeypatch: pytest.M
     [
         ("words".encode("utf-16-le") * 9, "it has zero bytes"),
         ("é".encode("latin1"), "can't decode"),
+        (gzip.compress(b"One sentence. Another one, which is longer.\n\n" * 50)[:-9], "ended"),
         (None, "directory"),
     ],
 )
-def test_a_text_in_another_encoding_and_a_folder_are_named(tmp_path, monkeypatch, content: bytes | None, told: str):
+def test_a_text_that_cannot_be_read_is_named(tmp_path, monkeypatch, content: bytes | None, told: str):
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
     path = tmp_path / "text" / "mine.txt"
     path.parent.mkdir()
     path.mkdir() if content is None else path.write_bytes(content)
-    with pytest.raises(BenchlibError, match=rf"mine\.txt: .*{told}"):
+    with pytest.raises(BenchlibError, match=rf"mine\.txt: no text in UTF-8 can be read from it .*{told}"):
         text.load()
 
 
