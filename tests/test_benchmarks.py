@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pandas as pd
 import pyarrow as pa
@@ -166,17 +166,6 @@ def test_a_librarys_model_and_ours_differ_in_their_code_alone(libraries: ModuleT
         assert its == own
 
 
-def test_convolutions_have_biases_where_the_library_has_them(libraries: ModuleType) -> None:
-    of_v1, without = workloads.load("resnet50_v1"), workloads.load("resnet50")
-    plain = without.weights(without.values({}))
-    counts = {}
-    for biases in ("all", "on the way"):
-        found = of_v1.weights(of_v1.values({"biases": biases}))
-        assert {name: found[name] for name in plain} == plain
-        counts[biases] = len(found) - len(plain)
-    assert counts == {"all": 53, "on the way": 32}
-
-
 def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(
     libraries: ModuleType, tmp_path, monkeypatch
 ):
@@ -190,37 +179,6 @@ def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(
 
 
 # --- homes, losses
-
-
-def test_frameworks_are_asked_in_their_environments_and_those_that_are_not_there_left_out(
-    command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    homes = command("homes")
-    assert set(homes.ENVIRONMENTS) == {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
-    places = {("pytorch", "default"), ("mindspore", "default"), ("jax", "jax"), ("mxnet", "mxnet")}
-    monkeypatch.setattr(
-        homes.availability, "available", lambda framework, _, place: None if (framework, place) in places else "absent"
-    )
-    assert homes.there("cnn") == ["pytorch", "mindspore", "jax", "mxnet"]
-    assert homes.there("bert") == ["pytorch", "mindspore", "jax"], "MXNet has no file for it"
-
-
-def test_losses_are_of_what_frameworks_can_agree_on(command) -> None:
-    losses = command("losses")
-    asked = {"originals": False, "learning_rate": None, "batch_size": None}
-    given = [SimpleNamespace(**asked, every_step=every_step) for every_step in (False, True)]
-    for name in losses.SIZES:
-        workload, usual = workloads.load(name), Condition(workload=name, hyperparameters=losses.SIZES[name])
-        alone, fed = (losses._condition(name, "jax", "graph", one) for one in given)
-        assert {alone.environment, fed.environment} == {"jax"}
-        for one in (alone, fed):
-            assert all(probability == 0.0 for _, probability in workload.dropouts(one.hyperparameters)), name
-        for key in losses.THEIR_OWN:
-            assert alone.hyperparameters.get(key) == usual.hyperparameters.get(key), name
-        for key in {"epsilon", "norm_bias"} & {*workload.gate.hyperparameters}:
-            assert alone.hyperparameters[key] == workload.gate.hyperparameters[key], name
-            assert fed.hyperparameters[key] == usual.hyperparameters[key], name
-        assert alone.batch_size < fed.batch_size == usual.batch_size
 
 
 # --- profiles

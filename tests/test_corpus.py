@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -172,14 +171,3 @@ def test_texts_are_drawn_by_their_length_and_empty_ones_never():
     assert drawn[2][5] / drawn[2].total() == pytest.approx(3 / 4, abs=0.05)
     assert drawn[5].keys() == {2, 4}
     assert drawn[4][2] / drawn[4].total() == pytest.approx(10 / 11, abs=0.1)
-
-
-def test_many_texts_take_no_longer_each_than_a_few():
-    rng = np.random.default_rng(0)
-    documents = [[[f"w{word}" for word in text]] for text in rng.integers(WORDS - FIRST, size=(50_000, 4))]
-    before = time.process_time()  # of this process only, however busy the machine is
-    found = corpus.arrays(Corpus(documents, "made up"), WORDS, LENGTH, MASKED, 1000)
-    taken = time.process_time() - before
-    assert found["train_tokens"].shape == (1000, LENGTH)
-    assert all(array.dtype == np.int32 for name, array in found.items() if name != "vocabulary")
-    assert taken < 30, "about 3 s; looking at all texts for each text or pair takes minutes"

@@ -570,17 +570,3 @@ def test_a_download_of_something_else_is_refused(archive: Path, server: Path):
     (server / cifar10.ARCHIVE).write_bytes(b"<html>please log in</html>")
     message = _load_error(cifar10.ARCHIVE_MD5, "could not be downloaded", "BENCHLIB_DATA", "data: digits")
     assert message.startswith(cifar10.URL)
-
-
-# CIFAR-10: real images (JPEG copies), where they lie beside the repository
-
-
-def test_real_images_are_prepared_in_colour(real_cifar10: Path, tmp_path: Path):
-    condition = Condition(workload="cnn", data="cifar10", hyperparameters={"image_size": 16})
-    folder = prepare(condition, 0, tmp_path / "inputs")
-    arrays, about = files.arrays(folder), files.about(folder)
-    loaded = cifar10.load()
-    expected = loaded.test_images[7, 4:6, 10:12].reshape(4, 3).mean(axis=0)
-    found = arrays["test_inputs"][7, :, 2, 5] * about["standard_deviation"] + about["mean"]
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    np.testing.assert_allclose(np.array(about["mean"]) / 255, (0.4913, 0.4821, 0.4465), atol=0.015)

@@ -44,11 +44,6 @@ def test_the_vocabulary_is_of_the_training_pairs_that_are_taken():
     assert len(found["train_source"]) == 1
 
 
-def test_a_sentence_ends_where_it_says():
-    assert sentence([FIRST, FIRST + 1, END, FIRST], ["a", "b"]) == "a b"
-    assert sentence([END], ["a"]) == ""
-
-
 def test_bleu_is_100_for_the_references_and_0_for_other_words():
     references = ["un chien court dans la rue.", "l'homme dort."]
     assert metrics.bleu(references, references) == pytest.approx(100)
