@@ -176,9 +176,3 @@ def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(
     assert "benchlib environment create mxnet" in case.missing
     needy = replace(libraries.cases()[0], package="no_such_package")
     assert "pip install no_such_package" in needy.missing
-
-
-# --- homes, losses
-
-
-# --- profiles

@@ -125,6 +125,7 @@ UNDECLARED = {  # reason and source
     ),
     variables.WORKER_PATH: ("the user has workers import from these folders, too", "the environment of who measured"),
 }
+OLD = ("set by the benchlib that measured it; this one does not declare it", "its record")
 
 
 def declared(framework: str) -> list[Knob]:
@@ -190,13 +191,12 @@ class Ledger(Shown):
         """A row per knob, framework, environment, device and lane."""
         import pandas as pd
 
-        old = ("set by the benchlib that measured it; this one does not declare it", "its record")
         rows = set()
         for process in self.processes:
             of = process.condition
             reasons = UNDECLARED | {knob.name: (knob.reason, knob.source) for knob in declared(of.framework)}
             for name, value in process.knobs.items():
-                rows.add((name, value, of.framework, of.environment, of.device, of.lane, *reasons.get(name, old)))
+                rows.add((name, value, of.framework, of.environment, of.device, of.lane, *reasons.get(name, OLD)))
         columns = ["name", "value", "framework", "environment", "device", "lane", "reason", "source"]
         return pd.DataFrame(sorted(rows), columns=columns)
 
