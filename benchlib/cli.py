@@ -29,23 +29,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: see ``EXIT_CODES``."""
     given = _parser().parse_args(arguments)
     try:
-        with one_interrupt():
-            if given.do not in _ALONE:
-                require_package("papermill", "suite", f"benchlib {given.do.__name__}")
-            if given.plugins:
-                from benchlib import plugins
+        try:
+            with one_interrupt():
+                if given.do not in _ALONE:
+                    require_package("papermill", "suite", f"benchlib {given.do.__name__}")
+                if given.plugins:
+                    from benchlib import plugins
 
-                plugins.use(given.plugins)
-            code = given.do(given)
-            sys.stdout.flush()
-            return code
-    except BenchlibError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
-        print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
-        return 130
+                    plugins.use(given.plugins)
+                code = given.do(given)
+                sys.stdout.flush()
+                return code
+        except BenchlibError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
+            print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
+            return 130
     except BrokenPipeError:  # ``benchlib trace FILE | head``; what is still to be flushed has nowhere to go, either
         _mute(sys.stdout, sys.stderr)
         return 141
