@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import http.server
 import os
 import pickle
@@ -449,6 +448,7 @@ def test_unpacked_batches_are_read(batches_folder: Path):
 
 @pytest.mark.parametrize("name", cifar10.FOLDERS)
 def test_the_archive_and_what_was_unpacked_from_it_are_the_same_data(archive: Path, name: str):
+    archive = archive.rename(archive.with_name(cifar10.ARCHIVES[-1]))  # as Keras names it
     packed, identity = cifar10.load(), cifar10.identity()
     archive.unlink()
     archive.with_name(name).parent.mkdir(exist_ok=True)
@@ -458,28 +458,6 @@ def test_the_archive_and_what_was_unpacked_from_it_are_the_same_data(archive: Pa
     np.testing.assert_array_equal(packed.test_labels, unpacked.test_labels)
     assert packed.note == unpacked.note == ""
     assert identity == cifar10.identity() == "original"
-
-
-@pytest.mark.parametrize(
-    ("name", "level"), [(cifar10.ARCHIVE, 0), (cifar10.ARCHIVES[1], None), (cifar10.ARCHIVES[-1], 9)]
-)
-def test_an_archive_that_is_named_or_packed_in_another_way_is_known_by_its_files(
-    archive: Path, name: str, level: int | None
-):
-    unpacked, before = gzip.decompress(archive.read_bytes()), cifar10.load()
-    archive.unlink()
-    archive.with_name(name).write_bytes(unpacked if level is None else gzip.compress(unpacked, level))
-    found = cifar10.load()
-    np.testing.assert_array_equal(found.train_images, before.train_images)
-    assert (cifar10.identity(), found.note) == ("original", "")
-
-
-def test_an_archive_that_is_packed_again_with_other_files_is_refused(archive: Path):
-    elsewhere = archive.parent.parent / "elsewhere"
-    _flip_a_bit_of_the_pixels(elsewhere / "test_batch")
-    with tarfile.open(archive, "w:gz") as tar:
-        tar.add(elsewhere, arcname=f"./{cifar10.FOLDER}")
-    _load_error(archive / "test_batch", "altered", cifar10.BATCHES_MD5["test_batch"])
 
 
 def test_other_bytes_are_other_data(batches_folder: Path, tmp_path: Path):
@@ -513,7 +491,7 @@ def test_a_cut_batch_is_named(batches_folder: Path, length: int):
 def test_an_altered_batch_among_originals_is_named(originals: Path):
     md5 = cifar10.BATCHES_MD5["data_batch_3"]
     _flip_a_bit_of_the_pixels(originals / "data_batch_3")
-    _load_error(originals / "data_batch_3", "cut, altered or missing", f"expected {md5}")
+    _load_error(originals / "data_batch_3", "cut or altered", md5)
 
 
 def _rewrite(path: Path, **changes: object) -> None:

@@ -137,20 +137,8 @@ def test_imdb_is_read_from_its_archive(archive: Path):
 @pytest.mark.parametrize("change", [lambda whole: whole[:-100], lambda whole: b"not it"], ids=["cut", "another"])
 def test_a_cut_archive_and_another_one_are_refused(archive: Path, change: Callable[[bytes], bytes]):
     archive.write_bytes(change(archive.read_bytes()))
-    with pytest.raises(BenchlibError, match=rf"cut or altered; get the original again from .* \(md5 {imdb.MD5}\)"):
+    with pytest.raises(BenchlibError, match=rf"cut or altered: .*; get the original again from .* \(md5 {imdb.MD5}\)"):
         imdb.load(10)
-
-
-@pytest.mark.parametrize("name", ["aclImdb_v1.tar.gz", "aclImdb_v1.tar", "aclImdb_v1_archive"])
-def test_an_archive_that_is_packed_again_is_read_like_what_is_unpacked_from_it(reviews: Path, name: str):
-    unpacked = imdb.load(10), imdb.identity()
-    with tarfile.open(reviews.parent / name, "w" if name.endswith(".tar") else "w:gz") as opened:
-        for split in ("train", "test"):  # another order
-            opened.add(reviews / split, arcname=f"./aclImdb/{split}")
-    found = imdb.load(10)
-    assert (found.vocabulary, found.note) == (unpacked[0].vocabulary, unpacked[0].note)
-    assert imdb.identity() == unpacked[1]
-    assert found.source == str(reviews.parent / name)
 
 
 @needs_imdb

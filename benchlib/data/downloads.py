@@ -78,9 +78,7 @@ class FileSet:
                 found[name] = download(self.home + name, f"sha256:{expected}", self.title, self.instead)
                 continue
             found[name] = path = place / name
-            remedy = f"get this file of {self.title} from {self.home}{name}"
-            if hash_of(path, "sha256", remedy) != expected:
-                raise BenchlibError(f"{path}: it is cut or altered: its sha256 is not {expected}; {remedy}")
+            require_hash(path, "sha256", expected, f"get this file of {self.title} from {self.home}{name}")
         return found
 
 
@@ -91,6 +89,12 @@ def hash_of(path: Path, algorithm: str, remedy: str = "make it readable") -> str
         return _hashed(str(path), algorithm, known.st_size, known.st_mtime_ns)
     except OSError as error:
         raise BenchlibError(f"{path}: this file cannot be read ({error.strerror}); {remedy}") from error
+
+
+def require_hash(path: Path, algorithm: str, expected: str, remedy: str) -> None:
+    """Raise a BenchlibError where a file is not the one with this hash."""
+    if hash_of(path, algorithm, remedy) != expected:
+        raise BenchlibError(f"{path}: it is cut or altered: its {algorithm} is not {expected}; {remedy}")
 
 
 @functools.lru_cache(maxsize=64)
