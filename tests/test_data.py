@@ -451,8 +451,8 @@ def test_the_archive_and_what_was_unpacked_from_it_are_the_same_data(archive: Pa
     archive = archive.rename(archive.with_name(cifar10.ARCHIVES[-1]))  # as Keras names it
     packed, identity = cifar10.load(), cifar10.identity()
     archive.unlink()
-    archive.with_name(name).parent.mkdir(exist_ok=True)
-    shutil.move(archive.parent.parent / "elsewhere", archive.with_name(name))
+    (archive.parent / name).parent.mkdir(exist_ok=True)
+    shutil.move(archive.parent.parent / "elsewhere", archive.parent / name)
     unpacked = cifar10.load()
     np.testing.assert_array_equal(packed.train_images, unpacked.train_images)
     np.testing.assert_array_equal(packed.test_labels, unpacked.test_labels)
