@@ -1,8 +1,7 @@
-"""The cache: measurements as parquet files; ceilings, timers' checks and certificates as JSON.
+"""The cache: measurements as parquet files, a row a process; ceilings, timers' checks and certificates as JSON.
 
-Each file is named by the key of all that it depends on, so that nothing is measured twice; it is written atomically,
-and has the hash of its content. A measurement is what one process gave. The processes that were measured together (one
-repetition of a comparison) or alone (one training run) are one parquet file, a row a process.
+Each file is named by the key of all that it depends on, is written atomically, and has the hash of its content.
+Processes that were measured together (one repetition of a comparison) or alone (one training run) are one file.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
-import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -23,18 +20,13 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from benchlib.condition import Condition
-from benchlib.errors import REMEDIES, BenchlibError
+from benchlib.errors import BenchlibError, shown, unwritable
 from benchlib.progress import say
+from benchlib.scratch import replaced
 from benchlib.shown import Shown
 
 FORMAT = 11
 """Of the parquet files; another one is refused by name."""
-
-MOST_ROWS = 10_000
-"""Of a file."""
-
-DAMAGED = "damaged"
-"""The folder, beside the files, of those that could not be used."""
 
 Document = TypeVar("Document", bound=BaseModel)
 Found = TypeVar("Found")
@@ -182,7 +174,7 @@ _SHA256 = b"sha256"
 
 def digest(content: Any) -> str:
     """The hash of a file's content as JSON."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def save(path: Path, result: BaseModel) -> None:
@@ -218,10 +210,8 @@ def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
     try:
         return read()
     except BenchlibError as error:
-        folder = path.parent / DAMAGED
-        folder.mkdir(exist_ok=True)
-        before = len(list(folder.glob(f"{path.stem}*{path.suffix}")))
-        target = folder / (f"{path.stem}-{before}{path.suffix}" if before else path.name)
+        target = path.parent / "damaged" / path.name
+        target.parent.mkdir(exist_ok=True)
         with suppress(FileNotFoundError):  # another process that reads the folder was first
             path.replace(target)
             say(f"{error}. It is now {target}, and what it should hold is measured again")
@@ -229,22 +219,11 @@ def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
 
 
 def _write(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file atomically; where the disk is full, what was there before stays."""
-    partial = path.with_name(f".partial-{path.stem}-{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(partial)
-        with partial.open("rb") as written:
-            os.fsync(written.fileno())
-        partial.replace(path)
+        with replaced(path) as partial:
+            write(partial)
     except OSError as error:
-        remedy = REMEDIES.get(error.errno, "mend that")
-        raise BenchlibError(
-            f"{path}: could not be written: {error.strerror or error}; {remedy}, and run again"
-        ) from error
-    finally:
-        with suppress(OSError):
-            partial.unlink()
+        raise BenchlibError(unwritable(error, path)) from error
 
 
 def _damaged(path: Path, why: str) -> BenchlibError:
@@ -276,29 +255,16 @@ class Store:
         if not path.is_file():
             return None
         try:
-            parquet = pq.ParquetFile(path)
-            if parquet.metadata.num_rows > MOST_ROWS:
-                raise ValueError(f"it has {parquet.metadata.num_rows:,} rows, the most is {MOST_ROWS:,}")
-            table = parquet.read(use_threads=False)
+            table = pq.ParquetFile(path).read(use_threads=False)
             rows = table.to_pylist()
-        except FileNotFoundError:
-            return None
         except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
-            why = re.sub("[^ -~]", "?", " ".join(str(error).split()))  # arrow repeats bytes, in several lines
-            raise _damaged(path, f"not a whole parquet file ({why})") from None
-        missing = sorted(set(_SCHEMA.names) - set(table.column_names))
-        if "format" not in missing and (others := {row["format"] for row in rows} - {FORMAT}):
+            raise _damaged(path, f"not a whole parquet file ({shown(str(error))})") from None
+        if others := {row.get("format") for row in rows} - {FORMAT}:
             raise BenchlibError(
                 f"{path}: written in format {others.pop()}; this benchlib reads format {FORMAT} only. Read it with the "
                 "benchlib that wrote it, or delete it to measure again"
             )
-        if missing:
-            raise _damaged(path, f"it has no column {missing[0]}")
-        try:
-            whole = (table.schema.metadata or {}).get(_SHA256) == digest(rows).encode()
-        except (TypeError, ValueError):  # a column of another type, which no JSON can hold
-            whole = False
-        if not (rows and whole):
+        if not rows or (table.schema.metadata or {}).get(_SHA256) != digest(rows).encode():
             raise _damaged(path, _CHANGED)
         if others := {json.loads(row["measurement"])["file"] for row in rows} - {file}:
             raise _damaged(path, f"holds measurements with the key {others.pop()}, which is another file's")
@@ -307,11 +273,6 @@ class Store:
     def usable(self, file: str) -> list[Measurement] | None:
         """As :meth:`load`; but a damaged file is moved into ``damaged/``, which is said."""
         return _usable(self.path(file), lambda: self.load(file))
-
-    @property
-    def damaged(self) -> Path:
-        """The folder of files that could not be used."""
-        return self.folder / DAMAGED
 
     def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
         """The measurements in the files with these keys (None: in the folder), oldest first; none may be damaged."""
@@ -379,15 +340,9 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
         raise _damaged(path, f"not a measurement of this benchlib ({error})") from None
     except BenchlibError as error:
         why = "; ".join(str(error).splitlines())
-        raise BenchlibError(f"{path}: holds what cannot be measured here ({why}); {_remedy(document)}") from None
-
-
-def _remedy(document: dict[str, Any]) -> str:
-    """What to do where a measurement's condition cannot be made here."""
-    sources = [name.partition(" ")[2] for name in document.get("versions", {}) if name.startswith("plug-in ")]
-    if sources:
-        return f"it had the plug-ins of {', '.join(sources)}: install them, or name them with --plugins"
-    return "if a plug-in has it, name that with --plugins; else move the file away"
+        had = [name for name in document.get("versions", {}) if name.startswith("plug-in ")]
+        remedy = f"name its plug-in with --plugins ({', '.join(had) or 'none is recorded'}), or move the file away"
+        raise BenchlibError(f"{path}: holds what cannot be measured here ({why}); {remedy}") from None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -397,33 +352,24 @@ def _condition(text: str) -> Condition:
 
 
 _SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s")
-_ABOUT = ("file", "kind", "group", "role", "repetition")
-_TOLD = ("seed", "initial_seed", "started_utc", "failure", "first_step_s", "first_step_disturbed_by", "warm_up_steps")
-_TOLD += ("warm_up_s", "warm_up_disturbed_by", "steady")
 
 
 def _flat(m: Measurement) -> dict[str, Any]:
-    def listed(values: dict[str, Any], sign: str) -> str:
-        return " ".join(f"{name}{sign}{value}" for name, value in values.items())
-
+    told = m.model_dump(exclude={"condition", "machine", *_TABLES}) | m.machine
     return {
-        **{name: getattr(m, name) for name in _ABOUT},
         **identity(m.condition),
-        **{name: getattr(m, name) for name in _TOLD},
+        **{name: _listed(value) for name, value in told.items()},
         "blocks": len(m.blocks),
         **{name: sum(getattr(block, name) for block in m.blocks) for name in _SUMMED},
         "disturbed_blocks": sum(block.disturbed for block in m.blocks),
-        "peak_memory_mib": m.memory.get("peak"),
-        "knobs": listed(m.knobs, "="),
-        "left_out": " ".join(m.left_out),
-        "settings": listed(m.settings, "="),
-        "versions": listed(m.versions, " "),
-        **{name: m.machine.get(name) for name in ("cpu", "cores", "cpu_quota")},
-        "gpus": "; ".join(m.machine.get("gpus", [])),
-        **{name: m.machine.get(name) for name in ("huge_pages", "governor")},
-        "code": m.code,
-        "commit": m.commit,
     }
+
+
+def _listed(value: Any) -> Any:
+    """A list or a dict in one cell."""
+    if isinstance(value, dict):
+        value = [f"{name}={one}" for name, one in value.items()]
+    return " ".join(value) if isinstance(value, list) else value
 
 
 def identity(condition: Condition) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""The command line: ``benchlib run``, ``report``, ``lab``, ``trace`` and others.
-
-A command is a function whose docstring is its help: a line for the list of commands, what it does, and examples.
-"""
+"""The command line. A command is a function whose docstring is its help: a line, what it does, and examples."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import benchlib
-from benchlib.errors import UNWRITABLE, BenchlibError, require_package, unwritable
+from benchlib.errors import REMEDIES, BenchlibError, require_package, unwritable
 from benchlib.report.pdf import PAPERS
 from benchlib.runner.interrupt import one_interrupt
 
@@ -27,48 +24,38 @@ EXIT_CODES = """exit codes:
   130  stopped by Ctrl-C; what was measured is kept
   141  whoever read the output stopped reading; the rest may not have been done"""
 
-MOST_MINUTES = 366 * 24 * 60
-
-Command = Callable[[argparse.Namespace], int]
-Option = tuple[tuple[str, ...], dict[str, Any]]
-"""Arguments of ``add_argument``."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: see ``EXIT_CODES``."""
     given = _parser().parse_args(arguments)
     try:
-        code = _do(given)
-        sys.stdout.flush()
-        return code
+        try:
+            with one_interrupt():
+                if given.do not in _ALONE:
+                    require_package("papermill", "suite", f"benchlib {given.do.__name__}")
+                if given.plugins:
+                    from benchlib import plugins
+
+                    plugins.use(given.plugins)
+                code = given.do(given)
+                sys.stdout.flush()
+                return code
+        except BenchlibError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
+            print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
+            return 130
     except BrokenPipeError:  # ``benchlib trace FILE | head``; what is still to be flushed has nowhere to go, either
         _mute(sys.stdout, sys.stderr)
         return 141
     except OSError as error:
-        if error.errno not in UNWRITABLE:
+        if error.errno not in REMEDIES:
             raise
         _mute(sys.stdout)  # which may be what has no room
         print(f"error: {unwritable(error, 'standard output, or a file')}", file=sys.stderr)
         return 1
-
-
-def _do(given: argparse.Namespace) -> int:
-    try:
-        with one_interrupt():
-            if given.of_suite:
-                require_package("papermill", "suite", f"benchlib {given.do.__name__}")
-            if given.plugins:
-                from benchlib import plugins
-
-                plugins.use(given.plugins)
-            return given.do(given)
-    except BenchlibError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
-        print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
-        return 130
 
 
 def _mute(*streams: TextIO) -> None:
@@ -81,67 +68,23 @@ def _parser() -> argparse.ArgumentParser:
     raw = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(prog="benchlib", description=benchlib.__doc__, epilog=EXIT_CODES, **raw)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for do, options, of_suite in _COMMANDS:
+    for do, options in _COMMANDS.items():
         line, _, text = inspect.cleandoc(do.__doc__ or "").partition("\n\n")
-        about, _, examples = text.rpartition("\n\n")
         line = line[:1].lower() + line[1:].rstrip(".")
-        command = commands.add_parser(do.__name__, help=line, description=about, epilog=examples, **raw)
-        for names, settings in (_PLUGINS, *options):
-            command.add_argument(*names, **settings)
-        command.set_defaults(do=do, of_suite=of_suite)
+        command = commands.add_parser(do.__name__, help=line, description=text, **raw)
+        for name in ("--plugins", *options.split()):
+            command.add_argument(name, **_OPTIONS[name])
+        command.set_defaults(do=do)
     return parser
-
-
-def _option(*names: str, **settings: Any) -> Option:
-    return names, settings
-
-
-def _minutes(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 <= (minutes := float(text)) <= MOST_MINUTES:
-            return minutes
-    raise argparse.ArgumentTypeError(f"{text!r}: give a number of minutes, such as 30, or 0 to measure nothing")
-
-
-_PLUGINS = _option(
-    "--plugins",
-    type=Path,
-    action="append",
-    metavar="FOLDER",
-    help="with frameworks, workloads or data sets of yours: frameworks/NAME.py, workloads/NAME/, data/NAME.py "
-    "(several folders: give it again); those of installed packages are found without",
-)
-_PROFILE = _option("--profile", default="quick", help="a folder of parameters/ (default: quick)")
-_OUTPUTS = _option("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
-
-_COMMANDS: list[tuple[Command, tuple[Option, ...], bool]] = []
-"""Each command with its options, and whether it needs what the extra ``suite`` brings."""
-
-
-def _command(*options: Option, of_suite: bool = False) -> Callable[[Command], Command]:
-    """Make a function the command of its name."""
-
-    def register(do: Command) -> Command:
-        _COMMANDS.append((do, options, of_suite))
-        return do
-
-    return register
 
 
 # Imports that take long stand in the commands: the others do without, and an interrupt while they are made is one.
 
 
-@_command(
-    _PROFILE,
-    _OUTPUTS,
-    _option("--minutes", type=_minutes, help="for measuring, from now on; 0: only the report (default: the profile's)"),
-    of_suite=True,
-)
 def run(given: argparse.Namespace) -> int:
     """Measure what is missing, execute the notebooks, write the report.
 
-    Measures what the notebooks that have a file in parameters/PROFILE/ ask for, and executes them. What
-    is there already is neither measured nor executed again. A failure does not stop the others.
+    What is there already is neither measured nor executed again. A failure does not stop the others.
 
     examples:
       benchlib run                      the profile quick: minutes, needs no download
@@ -153,12 +96,10 @@ def run(given: argparse.Namespace) -> int:
     return runs.run(given.profile, given.outputs, given.minutes)
 
 
-@_command(_PROFILE, _OUTPUTS, of_suite=True)
 def report(given: argparse.Namespace) -> int:
     """Write the report again from what is there; measure nothing.
 
-    Judges the claims and gathers the results of the notebooks that have run. What is missing is named in
-    the report, and here; the exit code is then 1.
+    What is missing is named in the report, and here; the exit code is then 1.
 
     example:
       benchlib report --profile quick
@@ -168,16 +109,12 @@ def report(given: argparse.Namespace) -> int:
     return runs.report(given.profile, given.outputs)
 
 
-@_command()
 def devices(given: argparse.Namespace) -> int:
     """Say what each framework can use here, and what is missing of the rest.
 
     A line for each framework and device, in each environment. Imports no framework.
-
-    example:
-      benchlib devices
     """
-    from benchlib import environments, interpreters
+    from benchlib import environments
     from benchlib.condition import implementation
     from benchlib.runner import availability
 
@@ -185,37 +122,23 @@ def devices(given: argparse.Namespace) -> int:
         rows = availability.survey([environment])
         for row in rows:
             name = " ".join(filter(None, [implementation(row["framework"], environment), row["version"]]))
-            print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
+            print(f"{name}, {row['device']}: {row['missing'] or 'usable'}")
         if not rows:
-            why = f"offers no framework (benchlib environment check {environment} says why)"
-            try:
-                interpreters.probe(environments.find(environment).python, ())
-            except BenchlibError as error:
-                why = str(error)
-            print(f"environment {environment}: {why}")
+            print(f"environment {environment}: offers no framework (benchlib environment check {environment} says why)")
     return 0
 
 
-@_command(
-    _option("action", choices=["create", "add", "list", "remove", "check"]),
-    _option("name", nargs="?", default="", metavar="NAME", help="letters, digits and . _ -; list needs none"),
-    _option("--python", help="of add: the interpreter, a path or a program on PATH"),
-)
 def environment(given: argparse.Namespace) -> int:
     """Create, add, list, remove or check environments: other interpreters for frameworks to run in.
 
-    An environment is an interpreter with its packages, under a name that conditions can give; the one that
-    benchlib runs in is called default. The others are registered in .environments/ of the project.
+    The one that benchlib runs in is called default; the others are in .environments/ of the project.
 
-    create  makes .environments/NAME with the Python and the packages that environments/NAME.txt names, with
-            uv; one that cannot be made to its end leaves nothing behind
-    add     registers an interpreter that is there, and leaves it as it is; it needs numpy beside the
-            framework, and nothing of benchlib
+    create  makes .environments/NAME with the Python and the packages of environments/NAME.txt, with uv
+    add     registers an interpreter that is there; it needs numpy beside the framework, and no benchlib
     list    says which are registered, and which could be made
     remove  deletes one that was made here, or forgets one that was added; what was measured stays
-    check   tries each framework in it: versions, devices, and with the smallest workload whether its session
-            keeps its promises in each mode, the timer and the model among them. The exit code is 1 if a
-            promise is broken, or a package is not there in the version that the requirements name
+    check   tries each framework in it: versions, devices, and whether its session keeps its promises in
+            each mode, the timer and the model among them. The exit code is 1 if something is wrong
 
     examples:
       benchlib environment create torch-2.9
@@ -223,7 +146,6 @@ def environment(given: argparse.Namespace) -> int:
       benchlib environment check default
     """
     from benchlib import doctor, environments
-    from benchlib.interpreters import probe
 
     if given.action == "list":
         for name in [environments.DEFAULT, *sorted({*environments.on_record(), *environments.offered()})]:
@@ -239,22 +161,17 @@ def environment(given: argparse.Namespace) -> int:
         return 1 if wrong else 0
     if given.action == "remove":
         gone = environments.remove(given.name)
-        left = "deleted" if gone and gone.made else f"forgotten{f'; {gone.python} is as it was' if gone else ''}"
-        print(f"environment {given.name}: {left}")
+        print(f"environment {given.name}: {'deleted' if gone and gone.made else 'forgotten, and left as it was'}")
         return 0
     try:
-        made = (
-            environments.create(given.name) if given.action == "create" else environments.add(given.name, given.python)
-        )
+        made = environments.add(given.name, given.python) if given.python else environments.create(given.name)
     except environments.CreationFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    python = f"Python {probe(made.python, ()).python}, {made.python}"
-    print(f"environment {made.name}: {python}; benchlib environment check {made.name} tries it")
+    print(f"environment {made.name}: {made.python}; benchlib environment check {made.name} tries it")
     return 0
 
 
-@_command(_PROFILE, _option("jupyter", nargs="*", metavar="OPTION", help="after --: of JupyterLab's"), of_suite=True)
 def lab(given: argparse.Namespace) -> int:
     """Open JupyterLab on a page of the notebooks and where each stands.
 
@@ -271,17 +188,10 @@ def lab(given: argparse.Namespace) -> int:
     return 0
 
 
-@_command(
-    _option("file", type=Path, metavar="FILE", help="a .csv, .tex, .svg, .png or .pdf of outputs/PROFILE"),
-    _option("name", nargs="?", help="only the numbers that have this in them: a macro's name, a word of a row"),
-    _option("--outputs", type=Path, help="the folder of the results (default: the one that FILE lies in)"),
-    of_suite=True,
-)
 def trace(given: argparse.Namespace) -> int:
     """Lead a number of a table, a figure or a LaTeX macro back to its measurements.
 
-    Lists the numbers of FILE, the measurements that they were made from, and whether versions, code and
-    machine are still those; and what of FILE was changed by hand. With --outputs a copy can be traced.
+    Says whether versions, code and machine are still those, and what of FILE was changed by hand.
 
     examples:
       benchlib trace outputs/quick/tables/frameworks.tex
@@ -290,22 +200,14 @@ def trace(given: argparse.Namespace) -> int:
     """
     from benchlib.paper import trace as paper
 
-    return paper.trace(given.file, given.name, given.outputs)
+    return paper.trace(given.file, given.number, given.outputs)
 
 
-@_command(
-    _PROFILE,
-    _OUTPUTS,
-    _option("--appendix", choices=["results", "code"], default="results", help="what the notebooks' pages show"),
-    _option("--paper", choices=PAPERS, default="a4", help="of the PDFs (default: a4)"),
-    of_suite=True,
-)
 def appendix(given: argparse.Namespace) -> int:
     """Bundle what a run gave, for a paper's appendix or an archive.
 
-    Writes appendix/ and appendix.zip into the folder of the results: the pages as HTML and PDF (which
-    needs Chromium), figures, tables, measurements, parameters, versions, and a manifest. Nothing is
-    executed. What is missing is named, and the rest is bundled.
+    Writes appendix/ and appendix.zip into the folder of the results. Nothing is executed. PDFs need Chromium.
+    What is missing is named, and the rest is bundled.
 
     examples:
       benchlib appendix --profile quick
@@ -316,23 +218,58 @@ def appendix(given: argparse.Namespace) -> int:
     return paper.make(given.profile, given.outputs, given.appendix == "code", given.paper)
 
 
-@_command(
-    _PROFILE,
-    _OUTPUTS,
-    _option("--all", action="store_true", help="everything in the folder, the measurements of the report too"),
-    _option("--yes", action="store_true", help="take it away; without this it is only listed"),
-    of_suite=True,
-)
 def clean(given: argparse.Namespace) -> int:
     """Say what of the results nothing needs any more; take it away with --yes.
 
-    Measurements of older code, versions or parameters, and those that were made in JupyterLab only, stay
-    until they are cleaned away. What the present report is made of is not touched, unless --all is given.
+    What the present report is made of is not touched, unless --all is given.
 
-    examples:
-      benchlib clean --profile quick          what would go
-      benchlib clean --profile quick --yes    take it away
+    example:
+      benchlib clean --profile quick --yes
     """
     from benchlib.suite import prune
 
     return prune.clean(given.outputs or Path("outputs", given.profile), given.all, given.yes)
+
+
+def _minutes(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= (minutes := float(text)) <= 366 * 24 * 60:
+            return minutes
+    raise argparse.ArgumentTypeError(f"{text!r}: give a number of minutes, such as 30, or 0 to measure nothing")
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--plugins": {
+        "type": Path,
+        "action": "append",
+        "metavar": "FOLDER",
+        "help": "with frameworks/NAME.py, workloads/NAME/ or data/NAME.py of yours (several folders: give it again)",
+    },
+    "--profile": {"default": "quick", "help": "a folder of parameters/ (default: quick)"},
+    "--outputs": {"type": Path, "help": "folder of the results (default: outputs/PROFILE, or the one of FILE)"},
+    "--minutes": {"type": _minutes, "help": "for measuring, from now on; 0: only the report (default: the profile's)"},
+    "action": {"choices": ["create", "add", "list", "remove", "check"]},
+    "name": {"nargs": "?", "default": "", "metavar": "NAME", "help": "letters, digits and . _ -; list needs none"},
+    "--python": {"help": "of add: the interpreter, a path or a program on PATH"},
+    "jupyter": {"nargs": "*", "metavar": "OPTION", "help": "after --: of JupyterLab's"},
+    "file": {"type": Path, "metavar": "FILE", "help": "a .csv, .tex, .svg, .png or .pdf of outputs/PROFILE"},
+    "number": {"nargs": "?", "help": "only those that have this in them: a macro's name, a word of a row"},
+    "--appendix": {"choices": ["results", "code"], "default": "results", "help": "what the notebooks' pages show"},
+    "--paper": {"choices": PAPERS, "default": "a4", "help": "of the PDFs (default: a4)"},
+    "--all": {"action": "store_true", "help": "everything in the folder, the measurements of the report too"},
+    "--yes": {"action": "store_true", "help": "take it away; without this it is only listed"},
+}
+
+_COMMANDS = {
+    run: "--profile --outputs --minutes",
+    report: "--profile --outputs",
+    devices: "",
+    environment: "action name --python",
+    lab: "--profile jupyter",
+    trace: "file number --outputs",
+    appendix: "--profile --outputs --appendix --paper",
+    clean: "--profile --outputs --all --yes",
+}
+
+_ALONE = (devices, environment)
+"""They do without what the extra ``suite`` brings."""

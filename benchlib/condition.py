@@ -1,15 +1,10 @@
-"""What to measure: one choice of workload, framework, environment, mode, precision, device, lane, batch size and
-learning rate.
-
-A condition is checked when it is made, cannot change, prints short, and has a key that depends on all of it. Whether
-this machine has the environment, the framework and the device is not asked here but by
-``benchlib.runner.availability.require``.
-"""
+"""What to measure, checked when it is made; ``benchlib.runner.availability`` asks whether this machine can."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -23,26 +18,22 @@ LANES = ("default", "tuned")
 plugins.use()
 
 
-def _one_of(what: str, known: tuple[str, ...] | Any):
+def _one_of(what: str, known: Callable[[], Iterable[str]]) -> BeforeValidator:
     def check(name: object) -> object:
-        choices = known() if callable(known) else known
-        if name not in choices:
-            raise ValueError(unknown(what, name, choices))
+        if name not in known():
+            raise ValueError(unknown(what, name, known()))
         return name
 
     return BeforeValidator(check)
 
 
 def _values(workload: workloads.Workload, data: str, given: dict[str, Any]) -> dict[str, Any]:
-    """All hyperparameters: those given, those that the data set settles or suggests, the workload's defaults. One that
-    is settled cannot be given another value.
-    """
+    """All hyperparameters: those given, those that the data set settles or suggests, the workload's defaults."""
     settled = workload.data_values.get(data, {})
     for name, value in settled.items():
         if given.get(name, value) != value:
-            raise BenchlibError(
-                f"hyperparameters.{name}: {shown(given[name])}: with data {data} it is {value}; leave it out"
-            )
+            wrong = f"hyperparameters.{name}: {shown(given[name])}"
+            raise BenchlibError(f"{wrong}: with data {data} it is {value}; leave it out")
     return workload.values({**workload.data_defaults.get(data, {}), **settled, **given})
 
 
@@ -52,7 +43,7 @@ EnvironmentName = Annotated[str, BeforeValidator(environments.require_name)]
 ModeName = Annotated[str, _one_of("mode", frameworks.every_mode)]
 PrecisionName = Annotated[str, _one_of("precision", frameworks.every_precision)]
 DeviceName = Annotated[str, _one_of("device", frameworks.every_device)]
-LaneName = Annotated[str, _one_of("lane", LANES)]
+LaneName = Annotated[str, _one_of("lane", lambda: LANES)]
 
 
 def implementation(framework: str, environment: str) -> str:
@@ -87,11 +78,8 @@ class Condition(Strict):
         if not isinstance(given, dict) or given.get("workload") not in workloads.names():
             return given
         workload = workloads.load(given["workload"])
-        suggested = {
-            "batch_size": workload.batch_size,
-            "data": workload.data[0],
-            "learning_rate": workload.learning_rate,
-        }
+        suggested = {"batch_size": workload.batch_size, "data": workload.data[0]}
+        suggested["learning_rate"] = workload.learning_rate
         filled = {**given, **{name: value for name, value in suggested.items() if given.get(name) is None}}
         values = given.get("hyperparameters") or {}
         if not isinstance(values, dict) or not isinstance(filled["data"], str):
@@ -116,17 +104,14 @@ class Condition(Strict):
         if self.learning_rate is not None and workload.learning_rate is None:
             raise ValueError(f"learning_rate {self.learning_rate!r}: {self.workload} trains nothing; leave it out")
         self._fits_group(workload)
-        available = data.train_size(self.data)
+        available = data.get(self.data).train_size
         if available is not None:
-            if self.train_samples is not None and self.train_samples > available:
-                raise ValueError(
-                    f"train_samples {shown(self.train_samples)}: {self.data} has {available} training samples"
-                )
-            if self.batch_size > (self.train_samples or available):
-                raise ValueError(
-                    f"batch_size {shown(self.batch_size)} is larger than the {self.train_samples or available} "
-                    f"training samples of {self.data}"
-                )
+            taken = available if self.train_samples is None else self.train_samples
+            if taken > available:
+                raise ValueError(f"train_samples {shown(taken)}: {self.data} has {available} training samples")
+            if self.batch_size > taken:
+                size = shown(self.batch_size)
+                raise ValueError(f"batch_size {size} is larger than the {taken} training samples of {self.data}")
         return self
 
     def _fits_group(self, workload: workloads.Workload) -> None:
@@ -153,9 +138,8 @@ class Condition(Strict):
         kept = self.model_dump()
         if "data" in changes:  # what the data suggested goes with it
             suggested = _values(workloads.load(self.workload), self.data, {})
-            kept["hyperparameters"] = {
-                name: value for name, value in self.hyperparameters.items() if value != suggested[name]
-            }
+            given = {name: value for name, value in self.hyperparameters.items() if value != suggested[name]}
+            kept["hyperparameters"] = given
         return Condition(**{**kept, **changes})
 
     def __hash__(self) -> int:
@@ -168,23 +152,14 @@ class Condition(Strict):
 
     @property
     def subject(self) -> str:
-        """Framework, environment (unless it is the default one), mode, precision (unless it is fp32) and lane, as every
-        row and legend shows them.
-        """
+        """Framework, environment, mode, precision and lane, as every row and legend shows them."""
         mixed = "" if self.precision == "fp32" else f" {self.precision}"
         return f"{self.implementation} {self.mode}{mixed} {self.lane}"
 
     def __str__(self) -> str:
         defaults = _values(workloads.load(self.workload), self.data, {})
-        parts = [
-            self.workload,
-            self.implementation,
-            self.mode,
-            self.precision,
-            self.device,
-            self.lane,
-            f"batch {self.batch_size}",
-        ]
+        parts = [self.workload, self.implementation, self.mode, self.precision, self.device, self.lane]
+        parts.append(f"batch {self.batch_size}")
         if self.learning_rate is not None:
             parts.append(f"lr {self.learning_rate:g}")
         parts.append(self.data if self.train_samples is None else f"{self.data}[:{self.train_samples}]")

@@ -1,7 +1,4 @@
-"""Errors that a user can act on, and failures of workers. Standard library only: workers import it.
-
-Everything that a user's input can cause is raised as a :class:`BenchlibError` before anything is measured.
-"""
+"""Errors that a user can act on, and failures of workers. Standard library only: workers import it."""
 
 from __future__ import annotations
 
@@ -81,10 +78,7 @@ REMEDIES = {
     errno.EFBIG: "allow larger files (ulimit -f)",
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable"),
 }
-"""What to do about what the system says of a file that cannot be written."""
-
-UNWRITABLE = tuple(REMEDIES)
-"""For these errors nobody needs a traceback."""
+"""What to do about a file that cannot be written, by the system's error: for these nobody needs a traceback."""
 
 
 def unwritable(error: OSError, place: Path | str) -> str:

@@ -1,9 +1,4 @@
-"""The place where measurements are made and kept: one outputs folder.
-
->>> lab = Lab(profile="quick")  # doctest: +SKIP
->>> conditions = [Condition(workload="cnn"), Condition(workload="cnn", framework="mindspore")]  # doctest: +SKIP
->>> lab.compare(conditions, precision=0.03, budget_s=300, block_s=0.25)  # doctest: +SKIP
-"""
+"""The place where measurements are made and kept: one outputs folder."""
 
 from __future__ import annotations
 
@@ -92,7 +87,8 @@ class Lab:
         plugins: Iterable[Path | str] = (),
     ) -> None:
         use_plugins(plugins)
-        self.folder = Path(outputs).resolve() if outputs is not None else _root() / "outputs" / profile
+        root = environments.checkout() or Path.cwd()  # installed apart from its notebooks: where it is used
+        self.folder = Path(outputs).resolve() if outputs is not None else root / "outputs" / profile
         self.inputs = self.folder / "inputs"
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
@@ -134,10 +130,12 @@ class Lab:
         codes = [_code(conditions, "rounds") for conditions in groups]  # before it is certified
         certificates = self.certify(every)
         budget_s = math.inf if self.measures is not Measures.BUDGET else budget_s
-        asked = [
-            self._asked(Comparison(conditions, [], certificates, precision, budget_s, pilot, margin), block_s, code)
-            for conditions, code in zip(groups, codes, strict=True)
-        ]
+        asked = []
+        for conditions, code in zip(groups, codes, strict=True):
+            comparison = Comparison(conditions, [], certificates, precision, budget_s, pilot, margin)
+            jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in (*comparison.timed[:1], *comparison.timed)]
+            asked.append(Asked.of(comparison, jobs, rounds.Settings(block_s=block_s), code))
+            asked[-1].read(self.store)
         timed = [one for one in asked if one.members]
         for one in timed:
             one.code.require()
@@ -145,8 +143,6 @@ class Lab:
         if self.measures is Measures.BUDGET:
             for one in timed:
                 self._measure(one)
-            if any(one.comparison.plan.ended is None for one in timed):
-                say("shown as the last run left it; another precision, budget_s or more minutes measure more")
         elif self.measures is Measures.NOTHING and timed and not any(one.comparison.measurements for one in timed):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]
@@ -250,14 +246,14 @@ class Lab:
         """Does the timer of each framework, environment, mode and device see work of known duration?"""
         alike = {(one.implementation, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
         preflight.require(alike.values())
-        return [self._check_timer(condition) for condition in alike.values()]
-
-    def _check_timer(self, condition: Condition) -> SyncCheck:
-        code = Unchanged([(condition, "contract")])
-        depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
-        path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
-        measure = partial(timer_check.check, condition, self.inputs, self.patience_s)
-        return self._once(SyncCheck, path, code, f"the timer of {condition}", measure)
+        checks = []
+        for condition in alike.values():
+            code = Unchanged([(condition, "contract")])
+            depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
+            path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
+            measure = partial(timer_check.check, condition, self.inputs, self.patience_s)
+            checks.append(self._once(SyncCheck, path, code, f"the timer of {condition}", measure))
+        return checks
 
     def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's?
@@ -276,20 +272,10 @@ class Lab:
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
         if missing:
-            title = "checking that the models are the same"
-            with (
-                Progress(len(missing), title) as progress,
-                closing(self._certify(missing, paths, code, progress)) as made,
-            ):
-                for certificate in made:
-                    known[certificate.condition.key] = certificate
-                    progress.step(str(certificate))
-            for condition in missing:  # the others another process has made, while this one waited
-                known[condition.key] = known[condition.key] or self._cached(Certificate, paths[condition])
+            self._certify(missing, paths, code)
+            known |= {one.key: self._cached(Certificate, paths[one]) for one in missing}
         for name, one in list(known.items()) if training_steps else ():
-            if (
-                one and one.same and _trains(one.condition) and not gate.proved_first(one.condition)
-            ):  # which is trained instead
+            if one and one.same and _trains(one.condition) and not gate.proved_first(one.condition):
                 known[name] = self._with_training(one, training_steps, code)
         wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
         return {name: known[(wrong[name] or one).key] for name, one in gated.items()}
@@ -302,50 +288,43 @@ class Lab:
         condition = certificate.condition
         path, shorter = self.certificate_path(condition, steps), self.certificate_path(condition)
         known = cache.usable(Certificate, path)
-        if known is None and self.measures is Measures.NOTHING:
-            return certificate
-        if known is None or not known.same:
-            with self._turn(say):
-                known = cache.usable(Certificate, path)  # by another process, meanwhile
-                longer = known or self._trained_longer(certificate, steps, path)
-                code.require()
-                if longer.checks and not longer.same:  # first: whatever comes between, nothing is to say "the same"
-                    self._save(shorter, longer.model_copy(update={"file": shorter.stem}))
-                if longer.checks and known is None:
-                    self._save(path, longer)
-            return longer
-        return known
-
-    def _trained_longer(self, certificate: Certificate, steps: int, path: Path) -> Certificate:
-        """The certificate with what a longer training shows; without checks, and not to be kept, where it failed."""
-        trained = gate.train(certificate.condition, self.inputs, self.patience_s, steps)
-        if isinstance(trained, tuple):
-            return compare.without_training(certificate, *trained)
-        longer = compare.with_training(certificate, trained.own, trained.fed, trained.moved)
-        return longer.model_copy(update={"file": path.stem})
+        if self.measures is Measures.NOTHING or (known and known.same):
+            return known or certificate
+        with self._turn(say):
+            known = cache.usable(Certificate, path)  # by another process, meanwhile
+            trained = None if known else gate.train(condition, self.inputs, self.patience_s, steps)
+            code.require()
+            if isinstance(trained, tuple):  # it failed, which is not kept
+                return compare.without_training(certificate, *trained)
+            longer = known or compare.with_training(certificate, trained.own, trained.fed, trained.moved)
+            if not longer.same:  # first: whatever comes between, nothing is to say "the same"
+                self._save(shorter, longer.model_copy(update={"file": shorter.stem}))
+            if known is None:
+                self._save(path, longer := longer.model_copy(update={"file": path.stem}))
+        return longer
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
         """Every measurement in this folder, or in the files with these keys: a row a process."""
         return frame(self.store.all(files))
 
-    def _certify(
-        self, conditions: list[Condition], paths: Mapping[Condition, Path], code: Unchanged, progress: Progress
-    ) -> Iterator[Certificate]:
-        """Certify gated conditions, each as soon as it can be, whose certificates lie at ``paths``."""
-        # Once it is this one's turn.
-        missing = (one for one in conditions if self._cached(Certificate, paths[one]) is None)
-        computed = gate.run(missing, self.inputs, self.patience_s)
-        with self._turn(progress.tell) as waited_s, closing(computed):
+    def _certify(self, conditions: list[Condition], paths: Mapping[Condition, Path], code: Unchanged) -> None:
+        """Write the certificates of gated conditions to ``paths``, each as soon as it can be."""
+        with (
+            Progress(len(conditions), "checking that the models are the same") as progress,
+            self._turn(progress.tell) as waited_s,
+        ):
             progress.stood_still(waited_s)
-            for one in computed:
-                code.require()
-                sets = knobs.neutralising(one.condition)
-                exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
-                certificate = gate.certify(one, exact)
-                path = paths[one.condition]
-                certificate = certificate.model_copy(update={**asdict(one.surroundings), "file": path.stem})
-                self._save(path, certificate)
-                yield certificate
+            missing = (one for one in conditions if self._cached(Certificate, paths[one]) is None)  # by another process
+            with closing(gate.run(missing, self.inputs, self.patience_s)) as computed:
+                for one in computed:
+                    code.require()
+                    sets = knobs.neutralising(one.condition)
+                    exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
+                    path = paths[one.condition]
+                    update = {**asdict(one.surroundings), "file": path.stem}
+                    certificate = gate.certify(one, exact).model_copy(update=update)
+                    self._save(path, certificate)
+                    progress.step(str(certificate))
 
     def _cached(self, kind: type[Cached], path: Path) -> Cached | None:
         """What is in the cache, unless it crashed in another lab and is measured again by this one."""
@@ -370,14 +349,6 @@ class Lab:
             training=training_steps,
         )
         return self.folder / "certificates" / f"{name}.json"
-
-    def _asked(self, comparison: Comparison, block_s: float, code: Unchanged) -> Asked:
-        """What is on disk of a comparison, and what is missing."""
-        every = [*comparison.timed[:1], *comparison.timed]
-        jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in every]
-        asked = Asked.of(comparison, jobs, rounds.Settings(block_s=block_s), code)
-        asked.read(self.store)
-        return asked
 
     def _add(self, asked: Asked) -> None:
         """A comparison that two notebooks ask for is measured, later, as whoever asks for more of it would have it."""
@@ -433,14 +404,6 @@ class Lab:
             code.require()
             self._save(path, measured)  # before whoever waits looks for it
         return measured
-
-
-def _root() -> Path:
-    """Where ``outputs`` is, unless somebody says it."""
-    if checkout := environments.checkout():
-        return checkout
-    say(f"benchlib is installed apart from its notebooks: results go to outputs/ of {Path.cwd()}")
-    return Path.cwd()
 
 
 def _code(conditions: Iterable[Condition], procedure: str) -> Unchanged:

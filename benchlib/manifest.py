@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from benchlib.scratch import replaced
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:
@@ -23,14 +23,10 @@ def read(folder: Path, name: str) -> dict[str, Any] | None:
         return None
 
 
-def names(folder: Path) -> list[str]:
-    """The notebooks that have run in a folder of results."""
-    return sorted({path.stem for kind in ("json", "ipynb") for path in folder.glob(f"notebooks/[!.]*.{kind}")})
-
-
 def read_all(folder: Path) -> dict[str, dict[str, Any] | None]:
-    """The records of all notebooks that have run in a folder, by name."""
-    return {name: read(folder, name) for name in names(folder)}
+    """The records of all notebooks that have run in a folder of results, by name."""
+    names = {path.stem for kind in ("json", "ipynb") for path in folder.glob(f"notebooks/[!.]*.{kind}")}
+    return {name: read(folder, name) for name in sorted(names)}
 
 
 def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Iterator[tuple[str, str]]:
@@ -43,10 +39,7 @@ def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Itera
 
 
 def all_wrong(folder: Path, notebooks: Iterable[str] | None = None) -> dict[str, str]:
-    """By file, as :func:`wrong_files`, of all notebooks (or of these) that have succeeded.
-
-    What is wrong for one is wrong: a notebook that gathers takes what it finds for what the others made.
-    """
+    """By file, as :func:`wrong_files`, of all notebooks (or of these) that have succeeded."""
     wrong: dict[str, str] = {}
     every = read_all(folder)
     for name in every if notebooks is None else notebooks:
@@ -69,21 +62,5 @@ def path_of(folder: Path, name: str) -> Path:
 
 def write(path: Path, record: dict[str, Any]) -> None:
     """Write a record, at once or not at all."""
-    partial = path.with_name(f".partial-{path.name}")
-    try:
+    with replaced(path) as partial:
         partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise
-
-
-def keep(path: Path, record: dict[str, Any]) -> None:
-    """Write a record; on a full disk over the one that is there, without indentation in no more room."""
-    try:
-        write(path, record)
-    except OSError:
-        with path.open("r+", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-            file.truncate()

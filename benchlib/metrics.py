@@ -23,7 +23,7 @@ def require(workload: Workload) -> None:
 def limits(workload: Workload) -> tuple[float, float]:
     """The least and the greatest value of the metric of ``workload``: no run can reach a threshold outside."""
     own = workload.own_metric
-    return (own.least, own.greatest) if own else _RANGES[workload.metric]
+    return (own.least, own.greatest) if own else (0.0, {"accuracy": 1.0, "bleu": 100.0}[workload.metric])
 
 
 def measure(workload: Workload, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> float:
@@ -71,21 +71,14 @@ def bleu(sentences: list[str], references: list[str]) -> float:
     return BLEU(lowercase=True).corpus_score(sentences, [references]).score
 
 
-_RANGES = {"accuracy": (0.0, 1.0), "bleu": (0.0, 100.0)}
-
-
-PERCENT = {"accuracy": "test accuracy"}
-"""Metrics between 0 and 1 that people read in percent, and what they are called then."""
-
-
 def name(workload: Workload) -> str:
     """What people call the metric of ``workload``."""
-    return workload.metric_name or PERCENT.get(workload.metric, workload.metric)
+    return workload.metric_name or {"accuracy": "test accuracy"}.get(workload.metric, workload.metric)
 
 
 def label(workload: Workload) -> str:
     """The metric of ``workload`` with its unit, for an axis."""
-    return f"{name(workload)} (%)" if workload.metric in PERCENT else name(workload)
+    return f"{name(workload)} (%)" if workload.metric == "accuracy" else name(workload)
 
 
 def readable(metric: str | None) -> tuple[float, str]:

@@ -1,6 +1,5 @@
-"""Progress of long work: a bar in JupyterLab, elsewhere lines, to the file that ``BENCHLIB_PROGRESS`` names.
-
-The suite follows that file to the terminal, so that they do not end up in executed notebooks.
+"""Progress of long work: a bar in JupyterLab, elsewhere lines, to the file that ``BENCHLIB_PROGRESS`` names, which the
+suite follows to the terminal.
 """
 
 from __future__ import annotations
@@ -18,13 +17,7 @@ FILE_VARIABLE = "BENCHLIB_PROGRESS"
 
 
 class Progress:
-    """Counts ``total`` steps of one piece of work.
-
-    >>> with Progress(30, "learning_rate: training runs") as progress:  # doctest: +SKIP
-    ...     progress.step("pytorch lr 0.01 seed 0: 61.2 %")
-    learning_rate: training runs: 0/30
-    learning_rate: training runs: 1/30, 29 min left: pytorch lr 0.01 seed 0: 61.2 %
-    """
+    """Counts ``total`` steps of one piece of work: ``training runs: 1/30, 29 min left: pytorch seed 0: 61.2 %``."""
 
     def __init__(self, total: int, title: str) -> None:
         self.total = total
@@ -52,7 +45,7 @@ class Progress:
         self._show(f": {text}")
 
     def stood_still(self, seconds: float) -> None:
-        """Nothing was done for so long, which says nothing of how long the rest takes."""
+        """Leave out seconds in which nothing was done."""
         self._started += seconds
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -61,11 +54,11 @@ class Progress:
 
     def _show(self, text: str) -> None:
         line = f"{self.title}: {self.done}/{self.total}{text}"
-        if not in_jupyterlab():
+        # A program that a notebook starts inherits the name of the session, but has not imported IPython.
+        if FILE_VARIABLE in os.environ or "JPY_SESSION_NAME" not in os.environ or "IPython" not in sys.modules:
             say(line)
             return
-        # Plain HTML, not a widget: it needs no extension, and a saved notebook shows its last state.
-        from IPython.display import HTML, display
+        from IPython.display import HTML, display  # no widget: it needs no extension, and is saved with the notebook
 
         bar = HTML(f'<progress value="{self.done}" max="{self.total}"></progress> {html.escape(line)}')
         if self._bar is None:
@@ -85,12 +78,6 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def in_jupyterlab() -> bool:
-    """Is this a kernel of JupyterLab, and no headless execution?"""
-    # A program that a notebook starts inherits the name of the session, but has not imported IPython.
-    return FILE_VARIABLE not in os.environ and "JPY_SESSION_NAME" in os.environ and "IPython" in sys.modules
-
-
 def duration(seconds: float) -> str:
     """Seconds in words: ``8 s``, ``3 min``, ``1 h 20 min``."""
     if seconds < 99.5:
@@ -107,6 +94,6 @@ def variable(name: str, value: str) -> Iterator[None]:
     try:
         yield
     finally:
-        os.environ.pop(name)
+        del os.environ[name]
         if before is not None:
             os.environ[name] = before

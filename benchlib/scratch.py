@@ -1,4 +1,5 @@
-"""Temporary folders of benchlib: each is removed with its owner, a process, or by the next one that starts.
+"""Temporary folders of benchlib: each is removed with its owner, a process, or by the next one that starts. And files
+that are written whole or not at all.
 
 An owner holds a lock on a file in the folder, which the operating system lets go of when the owner ends, however it
 ends. So a folder whose lock can be had is nobody's.
@@ -57,6 +58,21 @@ def remove_own(kind: str) -> None:
     """Remove all folders of a kind that are this process's: whoever was to remove them has been interrupted."""
     for folder in [one for one in _locks if one.name.startswith(f"benchlib-{kind}-")]:
         remove(folder)
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file to write to, which then takes the place of ``path``; where it cannot be written, what was there stays."""
+    partial = path.with_name(f".partial-{path.stem}-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
+        partial.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
 
 
 def remove_stale() -> None:

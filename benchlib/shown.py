@@ -5,10 +5,9 @@ What draws is imported only then: a lab measures without it.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from benchlib.errors import BenchlibError
+from benchlib.errors import require_package
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,13 +18,9 @@ class Shown:
 
     def plot(self) -> Figure:
         """Draw it, as a figure that a notebook shows with its caption."""
-        try:
-            from benchlib.plotting import plots
-        except ModuleNotFoundError as error:
-            raise BenchlibError(
-                f"plot(): {sys.executable} has no {error.name}, and draws nothing without; "
-                f"install the suite's packages: {sys.executable} -m pip install 'benchlib[suite]'"
-            ) from error
+        require_package("matplotlib", "suite", "plot()")
+        from benchlib.plotting import plots
+
         return plots.draw(self)
 
     def _repr_html_(self) -> str:

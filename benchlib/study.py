@@ -500,7 +500,7 @@ def metric_name(workload: str, of: str) -> str:
 
 def data_note(condition: Condition, inputs: Path) -> str:
     """What a reader has to know about the data that was really read for a condition."""
-    return " ".join(text for text in (data.note(condition.data), data_warning(condition, inputs)) if text)
+    return " ".join(text for text in (data.get(condition.data).note, data_warning(condition, inputs)) if text)
 
 
 def data_warning(condition: Condition, inputs: Path) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
+from collections.abc import Iterable
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from benchlib.errors import SHOWN, BenchlibError, shown
+from benchlib.errors import BenchlibError, shown, unknown
 
 MOST_LINES = 20  # of a refusal
 
@@ -50,24 +50,22 @@ class Training(Strict):
     most_epochs: Epochs | None
 
 
-def explain(error: ValidationError, where: str, keys: object = ()) -> str:
+def explain(error: ValidationError, where: str, keys: Iterable[str] = ()) -> str:
     """All that is wrong, a line each: ``where: key: what was wrong, with the value, and what to do``."""
     items = error.errors(include_url=False)
-    lines = [_line(item, list(keys)) for item in items[:MOST_LINES]]
+    lines = [_line(item, keys) for item in items[:MOST_LINES]]
     if len(items) > MOST_LINES:
         lines.append(f"and {len(items) - MOST_LINES:,} more values are wrong")
     return "\n".join(f"{where}: {line}" for line in lines)
 
 
-def _line(item: dict, keys: list[str]) -> str:
+def _line(item: dict, keys: Iterable[str]) -> str:
     key = ".".join(_part(part) for part in item["loc"])
     value, kind = item["input"], item["type"]
     if kind == "extra_forbidden" and len(item["loc"]) > 1:
         return f"unknown key '{key}', with value {shown(value)}; take it out"
     if kind == "extra_forbidden":
-        near = difflib.get_close_matches(item["loc"][0][:SHOWN], keys, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"unknown key {shown(item['loc'][0])}{hint} (there are: {', '.join(keys)})"
+        return unknown("key", item["loc"][0], keys)
     if kind == "missing":
         return f"{key}: missing; give it a value"
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
@@ -80,5 +78,5 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def _part(part: object) -> str:
-    """Of a key: as it is, if that is short and in one line."""
+    """A part of a key: as it is, if that is short and in one line."""
     return str(part) if isinstance(part, int) or re.fullmatch(r"[ -~]{1,60}", part) else shown(part)

@@ -24,7 +24,6 @@ import shutil
 import signal
 import socketserver
 import sys
-import tarfile
 import tempfile
 import threading
 import time
@@ -165,7 +164,7 @@ def replaced(module: object, **values: object) -> Iterator[None]:
 
 
 class Imdb(Reader):
-    """The archive, or its unpacked reviews."""
+    """Unpacked reviews."""
 
     def __init__(self) -> None:
         self._reviews = {
@@ -174,17 +173,8 @@ class Imdb(Reader):
             for label in ("neg", "pos")
             for number in range(3)
         }
-        whole = io.BytesIO()
-        with tarfile.open(fileobj=whole, mode="w") as tar:
-            for name, content in self._reviews.items():
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
-        self._archive = whole.getvalue()
 
     def case(self, draw: st.DrawFn) -> Contents:
-        if draw(st.booleans()):
-            return {imdb.ARCHIVE: draw(unpacked(self._archive))}
         reviews = draw(folder(self._reviews, changed))
         if draw(st.integers(0, 9)) == 0:
             reviews = {name: content for name, content in reviews.items() if not name.startswith("aclImdb/train/pos/")}

@@ -49,10 +49,12 @@ class Recorder(Lab):
         self.ceilings.append({"asked": asked, "found": found.model_dump(mode="json")})
         return found
 
-    def _check_timer(self, condition: Condition):
-        found = super()._check_timer(condition)
-        choices = condition.model_dump(mode="json")
-        self.timers[condition.key] = {"condition": choices, "found": found.model_dump(mode="json")}
+    def check_timers(self, conditions):
+        """As of any lab."""
+        found = super().check_timers(conditions)
+        for one in found:
+            choices = one.condition.model_dump(mode="json")
+            self.timers[one.condition.key] = {"condition": choices, "found": one.model_dump(mode="json")}
         return found
 
 

@@ -18,18 +18,6 @@ import numpy as np
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "cifar10"
 
 
-def write_subset(target: Path, per_batch: int = 400) -> Path:
-    """Write the first images of both splits as five batches and a test batch of ``per_batch`` (at most 400) images."""
-    with np.load(SHARED / "cifar10_pixels_2000_500.npz") as arrays:
-        return write(
-            target,
-            arrays["train"][: 5 * per_batch],
-            arrays["train_label"][: 5 * per_batch],
-            arrays["test"][:per_batch],
-            arrays["test_label"][:per_batch],
-        )
-
-
 def write_all(target: Path) -> Path:
     """Write all 60,000 images; decoding them takes 10 to 40 s."""
     with np.load(SHARED / "cifar10_jpeg.npz") as arrays:

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import cifar10_from_shared
 import numpy as np
 import pytest
 
 from benchlib import environments, frameworks, variables, workloads
-from benchlib.data import cifar10, digits, downloads
+from benchlib.data import digits, downloads
 from benchlib.data.images import Images
 from benchlib.provenance import machine
 from benchlib.runner import machine_lock
@@ -94,18 +93,3 @@ def torch_2_9(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     folder = tmp_path_factory.mktemp("project")
     monkeypatch.setattr(environments, "root", lambda: folder)
     environments.add("torch-2.9", sys.executable)
-
-
-@pytest.fixture
-def real_cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """2,000 training and 400 test images of CIFAR-10 in the original's layout, found through ``BENCHLIB_DATA``.
-
-    Returns the folder of the batches; the loader is told that a batch has 400 images. Skips where there are no images.
-    """
-    if not cifar10_from_shared.SHARED.is_dir():
-        pytest.skip(
-            f"NO REAL CIFAR-10 IMAGES: {cifar10_from_shared.SHARED} is absent, so the loader is not tested on them"
-        )
-    monkeypatch.setenv(downloads.VARIABLE, str(tmp_path / "data"))
-    monkeypatch.setattr(cifar10, "PER_BATCH", 400)
-    return cifar10_from_shared.write_subset(tmp_path / "data")

@@ -67,18 +67,20 @@ def test_arrays_that_are_whole_are_read(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded[name], array)
 
 
-def test_predictions_have_to_be_of_the_test_samples() -> None:
-    labels = {"test_labels": np.zeros(3, np.int32)}
-    assert metrics.wrong(workloads.load("cnn"), np.zeros(3, np.int32), labels) is None
-    assert (
-        metrics.wrong(workloads.load("cnn"), np.zeros(2, np.int32), labels)
-        == "predictions of shape (2,) for (3,) labels"
-    )
-    assert "no classes" in metrics.wrong(workloads.load("cnn"), np.zeros(3), labels)
-    text = {"target_vocabulary": files.text(["un", "deux"]), "test_references": files.text(["un", "un deux"])}
-    assert metrics.wrong(workloads.load("seq2seq"), np.array([[4, 5], [3, 0]]), text) is None
-    assert "for 2 sentences" in metrics.wrong(workloads.load("seq2seq"), np.array([4, 5]), text)
-    assert (
-        metrics.wrong(workloads.load("seq2seq"), np.array([[4, 6], [3, 0]]), text)
-        == "predicted words from 0 to 6, of 6"
-    )
+LABELS = {"test_labels": np.zeros(3, np.int32)}
+WORDS = {"target_vocabulary": files.text(["un", "deux"]), "test_references": files.text(["un", "un deux"])}
+
+
+@pytest.mark.parametrize(
+    ("workload", "data", "predictions", "told"),
+    [
+        ("cnn", LABELS, np.zeros(3, np.int32), None),
+        ("cnn", LABELS, np.zeros(2, np.int32), "predictions of shape (2,) for (3,) labels"),
+        ("cnn", LABELS, np.zeros(3), "predictions of type float64, which are no classes or words"),
+        ("seq2seq", WORDS, np.array([[4, 5], [3, 0]]), None),
+        ("seq2seq", WORDS, np.array([4, 5]), "predictions of shape (2,) for 2 sentences"),
+        ("seq2seq", WORDS, np.array([[4, 6], [3, 0]]), "predicted words from 0 to 6, of 6"),
+    ],
+)
+def test_predictions_have_to_be_of_the_test_samples(workload, data, predictions, told) -> None:
+    assert metrics.wrong(workloads.load(workload), predictions, data) == told

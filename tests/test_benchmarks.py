@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pandas as pd
 import pyarrow as pa
@@ -20,9 +19,6 @@ from benchlib import environments, variables, workloads
 from benchlib.cache import Block, Measurement, Store
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
-from benchlib.parameter_types import defaults
-from benchlib.stats.intervals import Interval
-from benchlib.stats.planner import PRECISION
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
@@ -50,8 +46,8 @@ def test_every_command_can_be_imported_and_names_what_exists(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_known_to_a_reader(name: str) -> None:
-    """In the README, or started by one that is."""
-    told = (ROOT / "README.md").read_text(encoding="utf-8")
+    """In docs/, or started by one that is."""
+    told = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
     others = [path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py") if path.stem != name]
     started = any(f"import {name}\n" in text or f'"{name}.py"' in text for text in others)
     assert f"benchmarks/{name}.py" in told or started
@@ -88,13 +84,6 @@ def real(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_real_comparisons_have_quicks_settings_but_for_a_clock_that_they_share(real: ModuleType) -> None:
-    quick = defaults(ROOT / "parameters" / "quick").model_dump()
-    shared = ("precision", "block_s", "pilot")
-    assert {name: real.ASKED[name] for name in shared} == {name: quick[name] for name in shared}
-    assert f"{real.ASKED['budget_s']:g} s for each comparison" in " ".join(real.__doc__.split())
-
-
 def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_batch_sizes(real: ModuleType) -> None:
     asked = list(real.in_folders(100))
     assert sum(len(batch_sizes) for *_, batch_sizes in asked) == 100
@@ -108,21 +97,6 @@ def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_bat
     for conditions in by_folder.values():
         assert len(set(conditions)) == len(conditions) == 60
         assert len({gate.gated(condition) for condition in conditions}) == 15, "one for each share and number"
-
-
-def test_of_real_comparisons_those_with_an_interval_are_counted(real: ModuleType) -> None:
-    intervals = [
-        Interval(1.0, 0.95, 1.05, 3),
-        Interval(0.97, 0.95, 0.99, 4),
-        Interval(1.0, 0.9, 1.1, 3),
-        Interval(math.nan, math.nan, math.nan, 3),
-    ]
-    comparisons = [SimpleNamespace(plan=SimpleNamespace(ended=PRECISION, spent_s=20.0))] * 4
-    row = real.row("A/A", comparisons, intervals, 1.0)
-    assert (row["comparisons"], row["without interval"]) == (3, 1)
-    assert (row["intervals that hold it"], row["that exclude 1"]) == (2, 1)
-    assert (row["half-width, median %"], row["ninth decile %"]) == ("5.0", "9.0")
-    assert real.row("slower", comparisons, intervals, 0.97)["intervals that hold it"] == 3
 
 
 # --- quick
@@ -192,17 +166,6 @@ def test_a_librarys_model_and_ours_differ_in_their_code_alone(libraries: ModuleT
         assert its == own
 
 
-def test_convolutions_have_biases_where_the_library_has_them(libraries: ModuleType) -> None:
-    of_v1, without = workloads.load("resnet50_v1"), workloads.load("resnet50")
-    plain = without.weights(without.values({}))
-    counts = {}
-    for biases in ("all", "on the way"):
-        found = of_v1.weights(of_v1.values({"biases": biases}))
-        assert {name: found[name] for name in plain} == plain
-        counts[biases] = len(found) - len(plain)
-    assert counts == {"all": 53, "on the way": 32}
-
-
 def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(
     libraries: ModuleType, tmp_path, monkeypatch
 ):
@@ -213,91 +176,3 @@ def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(
     assert "benchlib environment create mxnet" in case.missing
     needy = replace(libraries.cases()[0], package="no_such_package")
     assert "pip install no_such_package" in needy.missing
-
-
-# --- homes, losses
-
-
-def test_frameworks_are_asked_in_their_environments_and_those_that_are_not_there_left_out(
-    command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    homes = command("homes")
-    assert set(homes.ENVIRONMENTS) == {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
-    places = {("pytorch", "default"), ("mindspore", "default"), ("jax", "jax"), ("mxnet", "mxnet")}
-    monkeypatch.setattr(
-        homes.availability, "available", lambda framework, _, place: None if (framework, place) in places else "absent"
-    )
-    assert homes.there("cnn") == ["pytorch", "mindspore", "jax", "mxnet"]
-    assert homes.there("bert") == ["pytorch", "mindspore", "jax"], "MXNet has no file for it"
-
-
-def test_losses_are_of_what_frameworks_can_agree_on(command) -> None:
-    losses = command("losses")
-    asked = {"originals": False, "learning_rate": None, "batch_size": None}
-    given = [SimpleNamespace(**asked, every_step=every_step) for every_step in (False, True)]
-    for name in losses.SIZES:
-        workload, usual = workloads.load(name), Condition(workload=name, hyperparameters=losses.SIZES[name])
-        alone, fed = (losses._condition(name, "jax", "graph", one) for one in given)
-        assert {alone.environment, fed.environment} == {"jax"}
-        for one in (alone, fed):
-            assert all(probability == 0.0 for _, probability in workload.dropouts(one.hyperparameters)), name
-        for key in losses.THEIR_OWN:
-            assert alone.hyperparameters.get(key) == usual.hyperparameters.get(key), name
-        for key in {"epsilon", "norm_bias"} & {*workload.gate.hyperparameters}:
-            assert alone.hyperparameters[key] == workload.gate.hyperparameters[key], name
-            assert fed.hyperparameters[key] == usual.hyperparameters[key], name
-        assert alone.batch_size < fed.batch_size == usual.batch_size
-
-
-# --- profiles
-
-
-def test_the_time_of_what_is_within_an_operator_is_not_its_own(command) -> None:
-    worker = command("profiles_worker")
-    loop = [
-        ("while", 0.0, 100.0),
-        ("dot", 10.0, 40.0),
-        ("add", 20.0, 25.0),
-        ("dot", 40.0, 60.0),
-        ("copy", 100.0, 130.0),
-    ]
-    rows = worker._own_times([loop[::-1], [("dot", 0.0, 50.0)], []])
-    found = {row["operator"]: (worker.STEPS * row["calls a step"], worker.STEPS * row["ms a step"]) for row in rows}
-    assert found == {"while": (1, 50.0), "dot": (3, 95.0), "add": (1, 5.0), "copy": (1, 30.0)}
-
-
-XLA = """HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
-
-%fused_computation.1 (param_0.1: f32[100,4,4,64], param_1.1: f32[4,4,64,100]) -> f32[100,3,3,100] {
-  %param_0.1 = f32[100,4,4,64]{3,2,1,0} parameter(0)
-  ROOT %convolution.7 = f32[100,3,3,100]{3,2,1,0} convolution(%param_0.1, %param_1.1), window={size=4x4 pad=1_1x1_1}
-}
-
-%fused_computation.2 (param_0.2: f32[4]) -> f32[4] {
-  %add.1 = f32[4]{0} add(%param_0.2, %param_0.2), metadata={op_name="jit(step)/jvp()/add" stack_frame_id=1}
-  ROOT %maximum.1 = f32[4]{0} maximum(%add.1, %param_0.2)
-}
-
-%region_1 (arg: (s32[], f32[4])) -> (s32[], f32[4]) {
-  %dot.3 = f32[4]{0} dot(%arg, %arg), metadata={op_name="jit(step)/transpose(jvp(jit(gru)))/while/body/dot_general"}
-}
-
-ENTRY %main.1 (Arg_0.1: f32[4]) -> (f32[4], s32[]) {
-  %fusion.1 = f32[100,3,3,100]{3,2,1,0} fusion(%copy.2, %copy.3), kind=kCustom, calls=%fused_computation.1
-  %add_maximum_fusion.12.clone = f32[4]{0} fusion(%Arg_0.1), kind=kLoop, calls=%fused_computation.2
-  %while.1 = (s32[], f32[4]{0}, /*index=5*/u32[]) while(%tuple.1), condition=%region_0, body=%region_1
-  ROOT %copy.2 = f32[4]{0} copy(%add_maximum_fusion.12.clone), metadata={op_name="jit(step)/mul"}
-}
-"""
-
-
-def test_instructions_of_xla_are_called_after_what_they_compute(command) -> None:
-    kinds = command("profiles_worker").Instructions(XLA).kinds
-    named = ("fusion.1", "add_maximum_fusion.12.clone", "while.1", "dot.3", "copy.2")
-    assert [kinds[name] for name in named] == [
-        "convolution",
-        "add_maximum_fusion forward",
-        "while",
-        "dot backward",
-        "copy",
-    ]

@@ -39,7 +39,7 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert [path.name for path in store.folder.iterdir()] == ["f.parquet"]
     frame = results.frame(store.all())
     assert list(frame["role"]) == ["baseline", "control"]
-    assert frame["failure"].tolist() == [None, "it died"] or frame["failure"].isna().tolist() == [True, False]
+    assert frame["failure"].isna().tolist() == [True, False]
     assert frame.loc[0, "steps"] == 2
 
 
@@ -70,14 +70,7 @@ def test_every_column_is_hashed(tmp_path, column):
         store.load("f")
 
 
-def test_a_file_that_says_it_has_millions_of_rows_is_not_read(tmp_path):
-    store = Store(tmp_path)
-    pq.write_table(pa.table({"format": pa.array([1] * 20_000)}), store.path("f"))
-    with pytest.raises(BenchlibError, match=r"f\.parquet: not a whole parquet file \(it has 20,000 rows, the most is"):
-        store.load("f")
-
-
-def test_a_key_that_leads_to_another_folder_is_refused(tmp_path):
+def test_a_file_under_another_key_is_named(tmp_path):
     Store(tmp_path / "others").save([measurement()])
     store = Store(tmp_path / "mine")
     store.folder.mkdir()
@@ -107,19 +100,11 @@ def test_a_full_disk_loses_no_other_measurement(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq, "write_table", full)
-    with pytest.raises(BenchlibError, match=r"g2\.parquet: could not be written: No space left on device"):
+    with pytest.raises(BenchlibError, match=r"g2\.parquet: No space left on device"):
         store.save([measurement(file="g2")])
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["f.parquet"]
     assert store.load("f") == [measurement()]
-
-
-def test_a_file_under_another_key_is_named(tmp_path):
-    store = Store(tmp_path)
-    store.save([measurement()])
-    store.path("f").rename(store.path("g"))
-    with pytest.raises(BenchlibError, match=r"g\.parquet: holds measurements with the key f, which is another file's"):
-        store.load("g")
 
 
 def test_what_cannot_be_used_is_named_and_the_rest_is_read(tmp_path):
@@ -144,7 +129,7 @@ def test_a_damaged_file_is_put_aside_and_said_so_that_it_can_be_measured_again(t
     store.path("f").write_bytes(cut)
     assert store.usable("f") is None
     assert not store.path("f").exists()
-    assert (store.damaged / "f.parquet").read_bytes() == cut, "nothing is lost"
+    assert (store.folder / "damaged" / "f.parquet").read_bytes() == cut
     said = capsys.readouterr().err
     assert "damaged/f.parquet" in said
     store.save([measurement()])
@@ -160,11 +145,3 @@ def test_rows_that_were_taken_out_or_doubled_are_found(tmp_path, change):
     pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), table.schema), store.path("f"))
     with pytest.raises(BenchlibError, match=r"f\.parquet: .*changed after it was measured"):
         store.load("f")
-
-
-def test_a_file_that_is_damaged_again_does_not_overwrite_the_first(tmp_path):
-    store = Store(tmp_path)
-    for text in (b"first", b"second"):
-        store.path("f").write_bytes(text)
-        assert store.usable("f") is None
-    assert {path.read_bytes() for path in store.damaged.iterdir()} == {b"first", b"second"}

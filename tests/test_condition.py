@@ -24,14 +24,8 @@ def test_equal_conditions_have_equal_keys_and_different_ones_do_not():
     assert one == same
     assert one.key == same.key
     assert hash(one) == hash(same)
-    others = [
-        one.but(batch_size=32),
-        one.but(lane="tuned"),
-        one.but(learning_rate=0.02),
-        one.but(hyperparameters={}),
-        one.but(threads=2),
-    ]
-    assert len({one.key, *(other.key for other in others)}) == 6
+    changes = ({"batch_size": 32}, {"lane": "tuned"}, {"learning_rate": 0.02}, {"hyperparameters": {}}, {"threads": 2})
+    assert len({one.key, *(one.but(**change).key for change in changes)}) == 6
 
 
 def test_a_condition_survives_json():
@@ -49,19 +43,14 @@ def test_a_condition_survives_json():
         ({"lane": "tunde"}, r"lane: 'tunde': .* did you mean 'tuned'\?"),
         ({"precision": "fp23"}, r"precision: 'fp23': .* did you mean 'fp32'\?"),
         ({"batch_size": 0}, r"batch_size: 0: .*greater than or equal to 1"),
-        ({"batch_size": -4}, r"batch_size: -4: .*greater than or equal to 1"),
         ({"batch_size": 2.5}, r"batch_size: 2.5: .*valid integer"),
-        ({"batch_size": "many"}, r"batch_size: 'many': .*valid integer"),
         ({"batch_size": True}, r"batch_size: True: .*valid integer"),
         ({"batch_size": 2000}, r"batch_size 2000 is larger than the 1437 training samples of digits"),
-        (
-            {"learning_rate": "1e-3"},
-            r"learning_rate: '1e-3' is text, not a number: write it without quotes",
-        ),
+        ({"learning_rate": "1e-3"}, r"learning_rate: '1e-3' is text, not a number: write it without quotes"),
         ({"learning_rate": -0.1}, r"learning_rate: -0.1: .*greater than 0"),
         ({"learning_rate": float("nan")}, r"learning_rate: nan: .*finite"),
         ({"threads": 0}, r"threads: 0: .*greater than or equal to 1"),
-        ({"batchsize": 4}, r"unknown key 'batchsize'; did you mean 'batch_size'\?"),
+        ({"batchsize": 4}, r"unknown key 'batchsize': did you mean 'batch_size'\?"),
         ({"data": "cifar"}, r"unknown data of workload 'cnn' 'cifar': did you mean 'cifar10'\?"),
         ({"train_samples": 5000}, r"train_samples 5000: digits has 1437 training samples"),
         ({"hyperparameters": {"dropuot": 0.1}}, r"unknown hyperparameter of cnn 'dropuot': did you mean"),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.metadata
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -93,11 +91,7 @@ def test_public_names_are_offered_and_others_are_not_there():
         ("sklearn", digits_sequence.require, "scikit-learn's digits"),
         ("num2words", number_names.require, "data 'number_names'"),
         ("sacrebleu", lambda: metrics.require(workloads.load("seq2seq")), "metric 'bleu'"),
-        (
-            "pooch",
-            lambda: downloads.download("", "", "CIFAR-10", "digits"),
-            "CIFAR-10, which has to be downloaded,",
-        ),
+        ("pooch", lambda: downloads.download("", "", "CIFAR-10", ""), "CIFAR-10, which has to be downloaded,"),
     ],
 )
 def test_what_an_extra_brings_is_named_with_it(monkeypatch, module, needing, purpose):
@@ -128,12 +122,9 @@ def test_progress_of_a_program_that_a_notebook_starts_is_said_in_lines(monkeypat
 
 @pytest.fixture
 def without_nvml(monkeypatch):
+    for name in ("gpus", "handles"):
+        monkeypatch.setattr(nvml, name, getattr(nvml, name).__wrapped__)
     monkeypatch.setattr(nvml, "pynvml", None)
-    for cached in (nvml.gpus, nvml.handles):
-        cached.cache_clear()
-    yield
-    for cached in (nvml.gpus, nvml.handles):
-        cached.cache_clear()
 
 
 @pytest.mark.usefixtures("without_nvml", "toy_framework")
@@ -144,37 +135,3 @@ def test_without_its_extra_gpus_are_not_seen_and_the_reason_is_told(monkeypatch)
     assert "the NVIDIA driver shows no GPU" in availability.available("toy", "cuda")
     monkeypatch.setattr(nvml.Path, "glob", lambda self, pattern: iter([Path("/dev/nvidia0")]))
     assert "pip install 'benchlib[nvidia]'" in availability.available("toy", "cuda")
-
-
-_ABOVE = r"benchlib\.(suite|paper|report|literature|study)\b"
-
-
-def _core_tests() -> list[Path]:
-    """The files that ``make test-core`` runs tests of."""
-    words = re.search(r"^CORE_TESTS := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    files = {word.partition("::")[0] for word in words[1].replace("\\\n", " ").split()}
-    return [ROOT / file for file in sorted(files)]
-
-
-def test_tests_of_the_core_import_nothing_beside_it():
-    """Nor do the helpers that they import."""
-    allowed = {*sys.stdlib_module_names, *_distributions(PROJECT["dependencies"]), *OF_TESTS, "benchlib"}
-    waiting, seen = [ROOT / "tests" / "conftest.py", *_core_tests()], set()
-    assert ROOT / "tests" / "test_core.py" in waiting
-    while waiting:
-        path = waiting.pop()
-        seen.add(path)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        assert not {name for name in _imported(ast.walk(tree)) if re.match(_ABOVE, name)}, path
-        for top in {name.partition(".")[0] for name in _imported(tree.body)} - allowed:
-            helper = ROOT / "tests" / f"{top}.py"
-            assert helper.exists(), f"{path} imports {top}, which the core does without"
-            waiting += [helper] if helper not in seen else []
-
-
-def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))

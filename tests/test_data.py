@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import http.server
 import os
 import pickle
@@ -39,10 +38,10 @@ PER_BATCH = 20  # of the made-up batches; the original has 10,000
 def test_every_data_set_says_what_it_is():
     sizes = {"cifar10": 50_000, "digits": 1_437, "random": None, "imdb": 25_000, "digits_sequence": 1_437}
     sizes |= {"cora": 1, "digits_graph": 1, "multi30k": 29_000, "number_names": 4_000, "pydoc": None, "text": None}
-    assert {name: data.train_size(name) for name in data.names()} == sizes
+    assert {name: data.get(name).train_size for name in data.names()} == sizes
     assert len({data.title(name) for name in data.names()}) == len(sizes)
     for name in data.names():
-        assert len(data.note(name)) > 40
+        assert len(data.get(name).note) > 40
 
 
 def test_an_unknown_data_set_is_refused_with_the_nearest_name():
@@ -86,9 +85,9 @@ def test_digests_are_equal_for_equal_arrays_only(folder: Path):
     assert len({files.digest(path) for path in (folder, other, renamed)}) == 3
 
 
-def _flip_a_bit(path: Path) -> None:
+def _flip_a_bit(path: Path, place: int = -5) -> None:
     content = bytearray(path.read_bytes())
-    content[-5] ^= 1
+    content[place] ^= 1
     path.write_bytes(content)
 
 
@@ -145,15 +144,11 @@ def test_a_writer_that_is_stopped_leaves_nothing_that_looks_whole(tmp_path: Path
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
     """23 training images whose every pixel is their number, and 7 test images."""
-    train, test = (
-        np.arange(n, dtype=np.float32)[:, None, None, None] * np.ones((1, 3, 8, 8), np.float32) for n in (23, 7)
-    )
-    arrays = {
-        "train_inputs": train,
-        "train_labels": np.arange(23, dtype=np.int32),
-        "test_inputs": test,
-        "test_labels": np.arange(7, dtype=np.int32),
-    }
+    arrays = {}
+    for split, count in (("train", 23), ("test", 7)):
+        labels = np.arange(count, dtype=np.int32)
+        arrays[f"{split}_inputs"] = np.tile(labels.astype(np.float32)[:, None, None, None], (1, 3, 8, 8))
+        arrays[f"{split}_labels"] = labels
     files.write(tmp_path / "numbered", arrays, {})
     return tmp_path / "numbered"
 
@@ -192,17 +187,11 @@ def test_batches_are_what_the_frameworks_want(numbered: Path):
     inputs, labels = Batches(numbered, 5, orders(numbered, 0)).batch(1, 0)
     assert (inputs.dtype, inputs.shape) == (np.float32, (5, 3, 8, 8))
     assert (labels.dtype, labels.shape) == (np.int32, (5,))
-    assert inputs.flags.c_contiguous
-    assert inputs.flags.owndata
-    assert inputs.flags.writeable
+    assert all(inputs.flags[name] for name in ("C_CONTIGUOUS", "OWNDATA", "WRITEABLE"))
 
 
 def test_the_order_is_the_same_each_time_and_another_for_each_seed_and_epoch(numbered: Path):
-    one, again, other = (
-        Batches(numbered, 5, orders(numbered, 0)),
-        Batches(numbered, 7, orders(numbered, 0)),
-        Batches(numbered, 5, orders(numbered, 1)),
-    )
+    one, again, other = (Batches(numbered, size, orders(numbered, seed)) for size, seed in ((5, 0), (7, 0), (5, 1)))
     np.testing.assert_array_equal(one.order(1), again.order(1))
     assert one.order(1).tolist() != one.order(2).tolist()
     assert one.order(1).tolist() != other.order(1).tolist()
@@ -384,9 +373,8 @@ def test_normal_and_constants_are_drawn_and_nothing_else():
     between = weights._draw("w", Weight((200, 200), "between", bounds=(0.5, 2.5)), rng)
     assert (between.min(), between.mean(), between.max()) == pytest.approx((0.5, 1.5, 2.5), abs=0.02)
     assert between.dtype == np.float32
-    assert weights._draw("w", Weight((2,), "ones"), rng).tolist() == [1, 1]
-    assert weights._draw("w", Weight((2,), "zeros"), rng).tolist() == [0, 0]
-    assert weights._draw("w", Weight((2,), "constant", value=2.5), rng).tolist() == [2.5, 2.5]
+    for init, value in (("ones", 1), ("zeros", 0), ("constant", 2.5)):
+        assert weights._draw("w", Weight((2,), init, value=2.5), rng).tolist() == [value, value]
     with pytest.raises(BenchlibError, match="weight 'w': no rule draws 'orthogonal'"):
         weights._draw("w", Weight((2,), "orthogonal"), rng)
 
@@ -458,44 +446,18 @@ def test_unpacked_batches_are_read(batches_folder: Path):
     np.testing.assert_array_equal(loaded.test_labels, np.arange(PER_BATCH)[::-1] % 10)
 
 
-def test_the_archive_and_what_was_unpacked_from_it_are_the_same_data(archive: Path):
+@pytest.mark.parametrize("name", cifar10.FOLDERS)
+def test_the_archive_and_what_was_unpacked_from_it_are_the_same_data(archive: Path, name: str):
+    archive = archive.rename(archive.with_name(cifar10.ARCHIVES[-1]))  # as Keras names it
     packed, identity = cifar10.load(), cifar10.identity()
     archive.unlink()
-    shutil.move(archive.parent.parent / "elsewhere", archive.with_name(cifar10.FOLDER))
+    (archive.parent / name).parent.mkdir(exist_ok=True)
+    shutil.move(archive.parent.parent / "elsewhere", archive.parent / name)
     unpacked = cifar10.load()
     np.testing.assert_array_equal(packed.train_images, unpacked.train_images)
     np.testing.assert_array_equal(packed.test_labels, unpacked.test_labels)
     assert packed.note == unpacked.note == ""
     assert identity == cifar10.identity() == "original"
-
-
-@pytest.mark.parametrize(
-    ("name", "level"), [(cifar10.ARCHIVE, 0), (cifar10.ARCHIVES[1], None), (cifar10.ARCHIVES[-1], 9)]
-)
-def test_an_archive_that_is_named_or_packed_in_another_way_is_known_by_its_files(
-    archive: Path, name: str, level: int | None
-):
-    unpacked, before = gzip.decompress(archive.read_bytes()), cifar10.load()
-    archive.unlink()
-    archive.with_name(name).write_bytes(unpacked if level is None else gzip.compress(unpacked, level))
-    found = cifar10.load()
-    np.testing.assert_array_equal(found.train_images, before.train_images)
-    assert (cifar10.identity(), found.note) == ("original", "")
-
-
-def test_an_archive_that_is_packed_again_with_other_files_is_refused(archive: Path):
-    elsewhere = archive.parent.parent / "elsewhere"
-    _flip_a_bit_of_the_pixels(elsewhere / "test_batch")
-    with tarfile.open(archive, "w:gz") as tar:
-        tar.add(elsewhere, arcname=f"./{cifar10.FOLDER}")
-    _load_error(archive / "test_batch", "altered", cifar10.BATCHES_MD5["test_batch"])
-
-
-def test_the_folder_that_keras_unpacks_is_found(originals: Path):
-    target = originals.with_name(f"{cifar10.FOLDER}-target")
-    target.mkdir()
-    shutil.move(originals, target)
-    assert cifar10.load().source == str(target / cifar10.FOLDER)
 
 
 def test_other_bytes_are_other_data(batches_folder: Path, tmp_path: Path):
@@ -509,19 +471,14 @@ def test_other_bytes_are_other_data(batches_folder: Path, tmp_path: Path):
 
 
 def _flip_a_bit_of_the_pixels(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[5000] ^= 1
-    path.write_bytes(content)
+    _flip_a_bit(path, 5000)
 
 
 def test_a_folder_without_cifar10_is_an_error_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
-    with pytest.raises(
-        BenchlibError, match=r"there is none of cifar-10-python\.tar\.gz, .*cifar-10-batches-py"
-    ) as error:
+    told = rf"BENCHLIB_DATA={tmp_path}: there is none of cifar-10-python\.tar\.gz, .*cifar-10-batches-py.* unset BENCH"
+    with pytest.raises(BenchlibError, match=told):
         require(Condition(workload="cnn", data="cifar10"))
-    assert str(tmp_path) in str(error.value)
-    assert "unset BENCHLIB_DATA" in str(error.value)
     require(DIGITS)
 
 
@@ -534,7 +491,7 @@ def test_a_cut_batch_is_named(batches_folder: Path, length: int):
 def test_an_altered_batch_among_originals_is_named(originals: Path):
     md5 = cifar10.BATCHES_MD5["data_batch_3"]
     _flip_a_bit_of_the_pixels(originals / "data_batch_3")
-    _load_error(originals / "data_batch_3", "cut, altered or missing", f"expected {md5}")
+    _load_error(originals / "data_batch_3", "cut or altered", md5)
 
 
 def _rewrite(path: Path, **changes: object) -> None:
@@ -591,17 +548,3 @@ def test_a_download_of_something_else_is_refused(archive: Path, server: Path):
     (server / cifar10.ARCHIVE).write_bytes(b"<html>please log in</html>")
     message = _load_error(cifar10.ARCHIVE_MD5, "could not be downloaded", "BENCHLIB_DATA", "data: digits")
     assert message.startswith(cifar10.URL)
-
-
-# CIFAR-10: real images (JPEG copies), where they lie beside the repository
-
-
-def test_real_images_are_prepared_in_colour(real_cifar10: Path, tmp_path: Path):
-    condition = Condition(workload="cnn", data="cifar10", hyperparameters={"image_size": 16})
-    folder = prepare(condition, 0, tmp_path / "inputs")
-    arrays, about = files.arrays(folder), files.about(folder)
-    loaded = cifar10.load()
-    expected = loaded.test_images[7, 4:6, 10:12].reshape(4, 3).mean(axis=0)
-    found = arrays["test_inputs"][7, :, 2, 5] * about["standard_deviation"] + about["mean"]
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    np.testing.assert_allclose(np.array(about["mean"]) / 255, (0.4913, 0.4821, 0.4465), atol=0.015)

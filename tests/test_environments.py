@@ -291,7 +291,7 @@ def test_the_interpreter_that_answers_here_is_registered_and_not_what_a_shim_sta
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".chosen").write_text(other.python)
     assert main(["environment", "add", "by-file", "--python", "python9"]) == 0
-    assert f"environment by-file: Python {VERSION}." in capsys.readouterr().out
+    assert f"environment by-file: {other.python};" in capsys.readouterr().out
     (tmp_path / ".chosen").unlink()
     monkeypatch.setenv("CHOSEN", other.python)
     for name, python in (("by-file", other.python), ("by-variable", environments.add("by-variable", shim).python)):
@@ -334,7 +334,7 @@ def test_a_script_that_starts_python_as_another_process_is_refused(project, tmp_
     assert main(["devices"]) == 0
     said = capsys.readouterr()
     assert "write exec" in said.err
-    assert f"environment mine: {python}: starts Python as a process below its own" in said.out
+    assert "environment mine: offers no framework" in said.out
 
 
 def test_a_record_that_is_none_is_told(project, capsys):

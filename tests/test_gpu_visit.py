@@ -59,12 +59,6 @@ def test_the_whole_ends_in_time_and_says_what_was_not_started(file):
     assert {name for name, one in parts.items() if "not started" in one["ended"]} == {"third", "later"}
 
 
-def test_a_stage_that_is_late_leaves_the_time_to_the_next(file):
-    stages = [gpu.Stage([part("hangs", HANGS)], 1.0), gpu.Stage([part("good", "pass")], 60)]
-    gpu.run(stages, file, time.monotonic() + 60)
-    assert ended(file)["good"]["code"] == 0
-
-
 def test_a_line_that_was_cut_off_does_not_spoil_the_next(file):
     gpu.append(file, kind="first", value=1.5)
     with open(file, "a") as cut:
@@ -72,20 +66,6 @@ def test_a_line_that_was_cut_off_does_not_spoil_the_next(file):
     gpu.append(file, kind="last", text="ä\n")
     assert [line["kind"] for line in gpu.read(file)] == ["first", "last"]
     assert gpu.read(file)[-1]["text"] == "ä\n"
-
-
-def test_the_file_stays_within_its_size(file, monkeypatch):
-    monkeypatch.setattr(gpu, "MOST_BYTES", 2000)
-    for number in range(30):
-        gpu.append(file, kind="measurement", number=number, blocks=[0.5] * 20)
-    assert file.stat().st_size < 2000 + 30 * 100
-    assert {line["kind"] for line in gpu.read(file)} == {"measurement", "left out"}
-
-
-def test_a_visit_of_which_nothing_came_has_a_report(file, tmp_path):
-    gpu.append(file, kind="visit", commit="abc", cpu=True)
-    gpu.report(file, tmp_path / "docs")
-    assert "abc" in (tmp_path / "docs" / "gpu.md").read_text(encoding="utf-8")
 
 
 def test_ratios_are_computed_anew_from_what_a_visit_has_written(file, tmp_path, monkeypatch):

@@ -292,37 +292,21 @@ def ours(*arguments, **details):
 
 
 @pytest.mark.alone
-def test_a_worker_that_is_stopped_in_its_first_step_is_said_to_be(lab, monkeypatch):
+@pytest.mark.parametrize(("do", "after_s", "burn_ms"), [("first_step", 0.1, 200.0), ("warm_up", 0.05, 30.0)])
+def test_a_worker_that_is_stopped_before_its_rounds_is_said_to_be(lab, monkeypatch, do, after_s, burn_ms):
     asks, stopped = processes.WorkerProcess.ask, []
 
-    def ask(worker, do, *arguments, **details):
-        if do == "first_step" and not stopped:
+    def ask(worker, asked, *arguments, **details):
+        if asked == do and not stopped:
             stopped.append(worker)
-            threading.Timer(0.1, os.kill, (worker.process.pid, signal.SIGSTOP)).start()
-            threading.Timer(1.8, os.kill, (worker.process.pid, signal.SIGCONT)).start()
-        return asks(worker, do, *arguments, **details)
-
-    monkeypatch.setattr(lab, "certify", all_the_same)
-    monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
-    measured = lab.compare([toy(burn_ms=200.0)], repetitions=1, rounds=1, block_s=0.01).measurements
-    assert sorted((m.first_step_disturbed_by, m.first_step_s > 1.5) for m in measured) == [("", False), (NO_CPU, True)]
-
-
-@pytest.mark.alone
-def test_a_worker_that_is_stopped_in_its_warm_up_is_said_to_be(lab, monkeypatch):
-    asks, stopped = processes.WorkerProcess.ask, []
-
-    def ask(worker, do, *arguments, **details):
-        if do == "warm_up" and not stopped:
-            stopped.append(worker)
-            stop(worker, 0.05)
-        return asks(worker, do, *arguments, **details)
+            stop(worker, after_s)
+        return asks(worker, asked, *arguments, **details)
 
     monkeypatch.setattr(lab, "certify", all_the_same)
     monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
     lab.patience_s = 60
-    measured = lab.compare([toy(burn_ms=30.0)], repetitions=1, rounds=1, block_s=0.01).measurements
-    seen = sorted((m.warm_up_disturbed_by, m.warm_up_s > STOPPED_S) for m in measured)
+    measured = lab.compare([toy(burn_ms=burn_ms)], repetitions=1, rounds=1, block_s=0.01).measurements
+    seen = sorted((getattr(m, f"{do}_disturbed_by"), getattr(m, f"{do}_s") > STOPPED_S) for m in measured)
     assert seen == [("", False), (NO_CPU, True)]
 
 
@@ -494,13 +478,6 @@ def test_a_parent_that_gets_an_answer_late_loses_no_training_run(lab, monkeypatc
     assert lab.train([toy(burn_ms=10.0)], seeds=[0], epochs=1).runs()["failure"].tolist() == [None]
 
 
-def test_training_that_fails_is_reported_and_the_rest_goes_on(lab, monkeypatch):
-    monkeypatch.setattr(lab, "certify", all_the_same)
-    runs = lab.train([toy(misbehave="raise"), toy()], seeds=[0], epochs=1)
-    assert list(runs.runs()["epochs"]) == [0, 1]
-    assert "out of toys" in runs.failures()["failure"].iloc[0]
-
-
 def test_the_order_of_the_data_is_the_parents_whatever_numpy_a_worker_has(lab, monkeypatch):
     monkeypatch.setattr(orders, "EPOCHS", 2)  # so that the third epoch's is in another file
     quick = {"burn_ms": 0.1}
@@ -539,11 +516,8 @@ FixedLab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, bl
 def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
     killed = KILLED.format(outputs=str(lab.folder), tests=str(Path(__file__).parent))
     script = [sys.executable, "-c", killed, str(turn_module.LOCK)]
-    parent = subprocess.Popen(
-        script,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(DOUBLES.parents[1]), str(DOUBLES)])},
-    )
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(DOUBLES.parents[1]), str(DOUBLES)])}
+    parent = subprocess.Popen(script, stderr=subprocess.DEVNULL, env=surroundings)
     deadline = time.monotonic() + 120
     while len(list(lab.store.folder.glob("*.parquet"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -556,12 +530,7 @@ def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
     assert not workers_alive(parent.pid)
     kept = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.parquet")}
     assert 2 <= len(kept) < 4
-    subprocess.run(
-        script,
-        check=True,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(DOUBLES.parents[1]), str(DOUBLES)])},
-    )
+    subprocess.run(script, check=True, stderr=subprocess.DEVNULL, env=surroundings)
     after = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.parquet")}
     assert len(after) == 4
     assert kept.items() <= after.items(), "what was measured before the kill is as it was"
@@ -570,29 +539,33 @@ def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"seeds": [0, 2**63]}, r"seeds\.1: 9223372036854775808: the most is 4,294,967,295"),
-        ({"seeds": [-1]}, r"seeds\.0: -1: "),
-        ({"epochs": 0}, "epochs: 0: "),
-        ({"most_epochs": 10**30}, "most_epochs: .*: the most is 100,000"),
+        ({"seeds": [0, 2**63]}, r"Training: seeds\.1: 9223372036854775808: the most is 4,294,967,295"),
+        ({"seeds": [-1]}, r"Training: seeds\.0: -1: "),
+        ({"epochs": 0}, "Training: epochs: 0: "),
+        ({"most_epochs": 10**30}, "Training: most_epochs: .*: the most is 100,000"),
+        ({"threshold": 60}, "threshold 60: accuracy is between 0 and 1"),
     ],
 )
-def test_training_has_the_limits_of_parameter_files(lab, asked, told):
-    with pytest.raises(BenchlibError, match=f"Training: {told}"):
+def test_training_that_cannot_be_is_refused_before_anything_starts(lab, asked, told):
+    with pytest.raises(BenchlibError, match=told):
         lab.train([toy()], **{"seeds": [0], "epochs": 1, **asked})
     assert not lab.folder.exists()
 
 
-def test_what_cannot_be_measured_is_refused_before_anything_starts(lab):
-    with pytest.raises(BenchlibError, match="threshold 60: accuracy is between 0 and 1"):
-        lab.train([toy()], seeds=[0], epochs=1, threshold=60)
-    with pytest.raises(BenchlibError, match="the grid is empty"):
-        lab.compare([], **QUICK)
-    with pytest.raises(BenchlibError, match="the same condition twice"):
-        lab.compare([toy(), toy()], **QUICK)
-    with pytest.raises(BenchlibError, match="device 'cuda'"):
-        lab.compare([toy().but(device="cuda")], **QUICK)
-    with pytest.raises(BenchlibError, match="threads 4096, but this machine has"):
-        lab.compare([toy().but(threads=4096)], **QUICK)
+@pytest.mark.parametrize(
+    ("conditions", "asked", "told"),
+    [
+        ([], {}, "the grid is empty"),
+        ([{}, {}], {}, "the same condition twice"),
+        ([{"device": "cuda"}], {}, "device 'cuda'"),
+        ([{"threads": 4096}], {}, "threads 4096, but this machine has"),
+        ([{}], {"precision": 3}, "precision 3: give the half-width as a share"),
+    ],
+)
+def test_a_comparison_that_cannot_be_is_refused_before_anything_starts(tmp_path, conditions, asked, told):
+    lab = Lab(outputs=tmp_path / "outputs")
+    with pytest.raises(BenchlibError, match=told):
+        lab.compare([toy().but(**one) for one in conditions], **asked)
     assert not lab.folder.exists(), "nothing was started, prepared or written"
 
 
@@ -645,17 +618,11 @@ def _hold_turn(told):
         told.append(f"held after {0.5 if waited_s >= 0.5 else waited_s} s or more")
 
 
-def test_a_condition_that_dies_in_the_gate_does_not_take_its_mates_with_it(lab):
-    verdicts = lab.certify([toy(), toy(misbehave="raise"), toy(burn_ms=3.0)])
-    assert verdicts[toy().key].verdict == "same"
-    assert verdicts[toy(misbehave="raise").key].verdict == "not checked"
-    assert verdicts[toy(burn_ms=3.0).key].verdict == "same"
-
-
 def test_a_worker_that_dies_in_the_gate_is_reported_and_there_is_no_ratio(lab):
     comparison = lab.compare([toy(), toy(misbehave="raise")], repetitions=1, rounds=2, block_s=0.01)
     failures = comparison.failures()
     assert "out of toys" in failures.loc[failures["role"] == "gate", "failure"].iloc[0]
+    assert comparison.certificates[toy().key].same, "its mates are checked all the same"
     assert not comparison.measurements, "the baseline is not timed against itself alone"
     assert "out of toys" in comparison.ratios()["why"].iloc[1]
 
@@ -715,16 +682,20 @@ def test_a_worker_that_leaves_a_thread_or_prints_is_measured_and_ends(lab, monke
     assert time.monotonic() - started < 600, "nobody waits for what sleeps an hour"
 
 
-def test_a_block_that_others_disturb_is_taken_again_and_kept(lab, neighbours_seen):
+def test_a_block_that_others_disturb_is_taken_again_and_gives_no_verdict(lab, neighbours_seen):
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         try:
-            comparison = lab.compare([toy()], repetitions=1, rounds=2, block_s=0.2)
+            comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=2, rounds=2, block_s=0.2)
         finally:
             other.kill()
     blocks = comparison.measurements[0].blocks
     assert len(blocks) == 2 * rounds.TAKES
     assert all(block.disturbed and block.others_cpu_s > 0.1 for block in blocks)
-    assert comparison.throughput()["disturbed"].tolist() == [1.0]
+    assert comparison.throughput()["disturbed"].tolist() == [1.0, 1.0]
+    frame = comparison.ratios()
+    assert frame["verdict"].tolist() == [DISTURBED, DISTURBED]
+    assert frame[["ratio", "low", "high"]].isna().all().all()
+    assert not comparison.control.excludes(1)
 
 
 STOPPED_S = 4.0
@@ -777,18 +748,6 @@ def test_a_training_run_that_was_stopped_says_so(lab, monkeypatch, number):
     assert [block.epoch for block in long] == [number]
     assert long[0].disturbed_by in {interference.FAR_OFF, interference.NO_CPU}
     assert runs.runs()["disturbed_time"][0] > 0.25
-
-
-def test_where_every_take_was_disturbed_there_is_no_verdict(lab, neighbours_seen):
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
-        try:
-            comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=2, rounds=1, block_s=0.2)
-        finally:
-            other.kill()
-    frame = comparison.ratios()
-    assert frame["verdict"].tolist() == [DISTURBED, DISTURBED]
-    assert frame[["ratio", "low", "high"]].isna().all().all()
-    assert not comparison.control.excludes(1)
 
 
 @pytest.mark.alone
@@ -857,13 +816,6 @@ def test_the_timer_has_to_see_planted_work(lab):
     assert [check.ok for check in checks] == [True, False], checks
     assert checks[0].known_s > 0.1
     assert checks[1].share < 0.2
-
-
-def test_a_wrong_setting_is_refused_before_anything_is_written(tmp_path):
-    lab = Lab(outputs=tmp_path / "outputs")
-    with pytest.raises(BenchlibError, match="precision 3: give the half-width as a share"):
-        lab.compare([toy()], precision=3)
-    assert not lab.folder.exists()
 
 
 @pytest.mark.alone

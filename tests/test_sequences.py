@@ -84,7 +84,10 @@ def reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "aclImdb"
 
 
-def test_imdb_is_read_from_its_folder(reviews):
+@pytest.mark.parametrize("folder", imdb.FOLDERS)
+def test_imdb_is_read_from_its_folder(reviews, folder):
+    (reviews.parent / folder).parent.mkdir(exist_ok=True)
+    reviews.rename(reviews.parent / folder)
     found = imdb.load(10)
     assert found.vocabulary == ["film", "bad", "good"]
     assert found.train_labels.tolist() == [0, 1]
@@ -95,10 +98,7 @@ def test_imdb_is_read_from_its_folder(reviews):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            lambda folder: (folder / "train/pos/0_7.txt").unlink(),
-            "train has 1 negative and 0 positive reviews, expected 1",
-        ),
+        (lambda folder: (folder / "train/pos/0_7.txt").unlink(), "train has 1 negative and 0 positive reviews"),
         (lambda folder: (folder / "test/neg/0_1.txt").write_text(" "), "the text ' ' has no word"),
         (lambda folder: (folder / "test/neg/0_1.txt").write_bytes(b"\xff\xfe"), "is no text in UTF-8"),
     ],
@@ -137,27 +137,8 @@ def test_imdb_is_read_from_its_archive(archive: Path):
 @pytest.mark.parametrize("change", [lambda whole: whole[:-100], lambda whole: b"not it"], ids=["cut", "another"])
 def test_a_cut_archive_and_another_one_are_refused(archive: Path, change: Callable[[bytes], bytes]):
     archive.write_bytes(change(archive.read_bytes()))
-    with pytest.raises(BenchlibError, match=rf"cut or altered; get the original again from .* \(md5 {imdb.MD5}\)"):
+    with pytest.raises(BenchlibError, match=rf"cut or altered: .*; get the original again from .* \(md5 {imdb.MD5}\)"):
         imdb.load(10)
-
-
-@pytest.mark.parametrize("name", ["aclImdb_v1.tar.gz", "aclImdb_v1.tar", "aclImdb_v1_archive"])
-def test_an_archive_that_is_packed_again_is_read_like_what_is_unpacked_from_it(reviews: Path, name: str):
-    unpacked = imdb.load(10), imdb.identity()
-    with tarfile.open(reviews.parent / name, "w" if name.endswith(".tar") else "w:gz") as opened:
-        for split in ("train", "test"):  # another order
-            opened.add(reviews / split, arcname=f"./aclImdb/{split}")
-    found = imdb.load(10)
-    assert (found.vocabulary, found.note) == (unpacked[0].vocabulary, unpacked[0].note)
-    assert imdb.identity() == unpacked[1]
-    assert found.source == str(reviews.parent / name)
-
-
-@pytest.mark.parametrize("folder", ["aclImdb_v1", "aclImdb_v1_extracted"])
-def test_the_folder_that_keras_unpacks_is_found(reviews: Path, folder: str):
-    (reviews.parent / folder).mkdir()
-    reviews.rename(reviews.parent / folder / "aclImdb")
-    assert imdb.load(10).vocabulary == ["film", "bad", "good"]
 
 
 @needs_imdb

@@ -237,4 +237,4 @@ try:
 except BenchlibError as error:
     print(error)
 """
-    assert re.search(r"has no matplotlib.* -m pip install 'benchlib\[suite\]'", printed(script))
+    assert re.search(r"needs matplotlib, .*: pip install 'benchlib\[suite\]'", printed(script))

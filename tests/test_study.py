@@ -207,7 +207,7 @@ def test_the_defaults_of_a_profile_reach_its_notebooks_whose_own_settings_win(tm
     assert made.settings == {**planned("inference").settings, "pilot": 7}
     defaults = {**parameter_types.read(QUICK / DEFAULTS), "marge": 1}
     (tmp_path / DEFAULTS).write_text(yaml.dump(defaults), encoding="utf-8")
-    with pytest.raises(BenchlibError, match=rf"^{tmp_path / DEFAULTS}: unknown key 'marge'; did you mean 'margin'"):
+    with pytest.raises(BenchlibError, match=rf"^{tmp_path / DEFAULTS}: unknown key 'marge': did you mean 'margin'"):
         notebooks.design(ROOT / "notebooks" / "inference.ipynb", file)
 
 

@@ -533,21 +533,6 @@ class TestNoRoom:
         write_notebook("first", SUMMARY.format(failures=0))
         assert run_and_read()[0] == 0
 
-    def test_a_record_that_has_no_room_is_written_over_the_one_that_says_it_is_running(self, monkeypatch):
-        really, room = os.replace, [True, False]
-
-        def once(source, target):
-            return really(source, target) if not str(target).endswith("first.json") or room.pop(0) else full()
-
-        monkeypatch.setattr(execute, "execute", full)
-        monkeypatch.setattr(suite.os, "replace", once)
-        code, said = run_and_read()
-        assert code == 1
-        assert "first failed in writing its files:\n  outputs/quick: No space left on device: free space there" in said
-        assert "3 of 3 notebooks failed: first, second, report" in said
-        assert record_of("first")["status"] == "failed"
-        assert not list(Path("outputs/quick/notebooks").glob(".partial-*"))
-
     @pytest.mark.parametrize("name", ["report.html", "report.pdf"])
     def test_a_page_that_cannot_be_written_is_told_and_is_not_there_in_part(self, name, monkeypatch):
         monkeypatch.setattr(execute, "execute", pretend)

@@ -27,9 +27,6 @@ DOUBLES = ROOT / "tests" / "doubles"
 MINORS = range(7, 14)
 """Of Python 3."""
 
-MOST_LINES = 1200
-"""Of ``benchlib/worker``: who brings an environment of his own can read it."""
-
 PACKAGES = {7: ["numpy==1.16.*", "importlib-metadata"]}
 """That are installed for a minor version of Python, where not the newest numpy that there is for it."""
 
@@ -95,11 +92,6 @@ def _interpreters() -> dict[int, str]:
                 starting[minor] = python  # pyenv's own python3.x on PATH may refuse to start
                 break
     return starting
-
-
-def test_the_floor_stays_small():
-    files = (ROOT / "benchlib" / "worker").rglob("*.py")
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= MOST_LINES
 
 
 def test_every_python_of_this_machine_reads_and_imports_the_floor():

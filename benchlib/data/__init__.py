@@ -76,24 +76,14 @@ def get(name: str) -> DataSet:
     return module(name).DATA_SET
 
 
-def train_size(name: str) -> int | None:
-    """How many training samples data set ``name`` has; None where they are drawn as needed."""
-    return get(name).train_size
-
-
 def title(name: str) -> str:
     """Data set ``name`` in one or two words, for tables and axes."""
     return get(name).title
 
 
-def note(name: str) -> str:
-    """What a reader has to know about data set ``name`` as published; of the files read: ``files.about``."""
-    return get(name).note
-
-
 @functools.cache
 def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
-    """Read once, until something is added; nothing is imported for it."""
+    """Read once, until something is added."""
     modules = [one for one in pkgutil.iter_modules([path for path, _ in folders]) if not one.ispkg]
     texts = {one.name: Path(one.module_finder.path, f"{one.name}.py").read_text(encoding="utf-8") for one in modules}
     return tuple(sorted(name for name, text in texts.items() if re.search(r"^DATA_SET\b", text, re.MULTILINE)))

@@ -1,10 +1,9 @@
-"""CIFAR-10, the python archive: found in the folder that ``BENCHLIB_DATA`` names, or downloaded. Its six batches are
-known by their md5, packed or not. Others in its layout are read, too: that is said beside every accuracy.
+"""CIFAR-10, the python archive or its folder: found in the folder that ``BENCHLIB_DATA`` names, or downloaded. A folder
+of other batches in its layout is read, too: that is said beside every accuracy.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,8 +28,8 @@ URL = f"https://www.cs.toronto.edu/~kriz/{ARCHIVE}"
 ARCHIVE_MD5 = "c58f30108f718f92721af3b95e74349a"
 FOLDER = "cifar-10-batches-py"
 KERAS = (".tar.gz", "_archive", "-target.tar.gz", "-target_archive")
-ARCHIVES = (ARCHIVE, ARCHIVE.removesuffix(".gz"), *(f"{FOLDER}{end}" for end in KERAS))
-"""The original's name, without gzip, and the names under which versions of Keras keep it."""
+ARCHIVES = (ARCHIVE, *(f"{FOLDER}{end}" for end in KERAS))
+"""The original's name, and the names under which versions of Keras keep it."""
 FOLDERS = (FOLDER, f"{FOLDER}-target/{FOLDER}")  # the second is Keras's
 BATCHES_MD5 = {
     "data_batch_1": "c99cafc152244af753f735de768cd75f",
@@ -69,28 +68,15 @@ def load() -> Images:
 
 
 def _identity(place: Path) -> str:
-    """Hash the batches at ``place``; "original" where they are the published ones."""
-    if place.is_dir():
-        found = {name: downloads.hash_of(place / name, "md5", _remedy()) for name in BATCHES_MD5}
-    else:
-        found = _packed(place, downloads.hash_of(place, "md5", _remedy()))
-    if found == BATCHES_MD5:
+    """Hash the batches; "original" where they are the published ones, as those of an archive have to be."""
+    if not place.is_dir():
+        downloads.require_hash(place, "md5", ARCHIVE_MD5, _remedy())
         return "original"
-    other = [name for name, md5 in BATCHES_MD5.items() if found.get(name) != md5]
-    if len(other) < len(BATCHES_MD5) or len(found) < len(BATCHES_MD5):
-        raise BenchlibError(
-            f"{place}/{other[0]}: this file is cut, altered or missing: its md5 is {found.get(other[0])}, expected "
-            f"{BATCHES_MD5[other[0]]}; {_remedy()}"
-        )
-    return hashlib.sha256("".join(found[name] for name in BATCHES_MD5).encode()).hexdigest()
-
-
-@functools.cache
-def _packed(archive: Path, md5: str) -> dict[str, str]:
-    """The md5 of each batch in an archive; of one that somebody packed again, read once in a process."""
-    if md5 == ARCHIVE_MD5:
-        return BATCHES_MD5
-    return {name: hashlib.md5(content).hexdigest() for name, content in _contents(archive)}
+    found = {name: downloads.hash_of(place / name, "md5", _remedy()) for name in BATCHES_MD5}
+    other = [name for name, md5 in BATCHES_MD5.items() if found[name] != md5]
+    if 0 < len(other) < len(BATCHES_MD5):
+        downloads.require_hash(place / other[0], "md5", BATCHES_MD5[other[0]], _remedy())
+    return hashlib.sha256("".join(found.values()).encode()).hexdigest() if other else "original"
 
 
 def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
@@ -99,7 +85,7 @@ def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
         yield from ((name, (place / name).read_bytes()) for name in BATCHES_MD5)
         return
     names = {f"{FOLDER}/{name}": name for name in BATCHES_MD5}
-    yield from ((names[path], content) for path, content in archives.members(place, names.get, _remedy()))
+    yield from ((names[path], content) for path, content in archives.members(place, names.get))
 
 
 def _batch(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:

@@ -26,14 +26,14 @@ DATA_SET = DataSet(
 )
 
 ARCHIVE, FOLDER = "aclImdb_v1.tar.gz", "aclImdb"
-ARCHIVES = (ARCHIVE, ARCHIVE.removesuffix(".gz"), "aclImdb_v1_archive")
+ARCHIVES = (ARCHIVE, "aclImdb_v1_archive")
 FOLDERS = (FOLDER, "aclImdb_v1/aclImdb", "aclImdb_v1_extracted/aclImdb")
 """The original's names first; the last archive and the last two folders are Keras's."""
 URL = f"https://ai.stanford.edu/~amaas/data/sentiment/{ARCHIVE}"
 MD5 = "7c2ac02c03563afcf9b574c7e56c153a"
 LABELS = {"neg": 0, "pos": 1}
 PER_LABEL = 12_500  # reviews of each label in each split
-UNPACKED = "reviews unpacked or packed again, whose text cannot be checked against the published archive."
+UNPACKED = "reviews unpacked, whose text cannot be checked against the published archive."
 _REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/([0-9]+)_[0-9]+\.txt")
 
 
@@ -43,16 +43,17 @@ def require() -> Path | None:
 
 
 def identity() -> str:
-    """What the reviews are: the archive's md5, or a hash of the files that are unpacked or packed again."""
+    """What the reviews are: the archive's md5, or a hash of the files in a folder."""
     place = require()
     return MD5 if place is None or _is_original(place) else _hash_of_texts(place)
 
 
 def load(size: int) -> Sequences:
     """25,000 reviews for training and as many for testing as tokens, with a vocabulary of ``size``; 0 is negative. Of a
-    folder, and of an archive that somebody packed again, only the number of reviews is known: its note says so.
+    folder only the number of reviews is known: its note says so.
     """
     place = require() or downloads.download(URL, f"md5:{MD5}", "IMDB", "digits_sequence")
+    note = "" if _is_original(place) else UNPACKED
     reviews: dict[str, dict[tuple[int, str], str]] = {"train": {}, "test": {}}
     for name, content in _contents(place):
         split, label, number = _REVIEW.fullmatch(name).groups()
@@ -71,17 +72,20 @@ def load(size: int) -> Sequences:
                 f"each; {_remedy()}"
             )
         found.append(([texts[key] for key in keys], labels))
-    return from_texts(*found, size, str(place), "" if _is_original(place) else UNPACKED)
+    return from_texts(*found, size, str(place), note)
 
 
 def _is_original(place: Path) -> bool:
-    return place.name != FOLDER and downloads.hash_of(place, "md5") == MD5
+    if place.name == FOLDER:
+        return False
+    downloads.require_hash(place, "md5", MD5, _remedy())
+    return True
 
 
 def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
     """The reviews of an archive or a folder, by their path in it; nothing is written."""
     if place.name != FOLDER:
-        yield from archives.members(place, _REVIEW.fullmatch, _remedy())
+        yield from archives.members(place, _REVIEW.fullmatch)
         return
     for path in place.glob("*/*/*.txt"):
         if _REVIEW.fullmatch(name := path.relative_to(place.parent).as_posix()):
@@ -93,7 +97,7 @@ def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
 
 @functools.cache
 def _hash_of_texts(place: Path) -> str:
-    """Read once in a process: there are 50,000 files. An archive has them in any order."""
+    """Read once in a process: there are 50,000 files."""
     hashed = hashlib.sha256()
     for name, content in sorted(_contents(place)):
         hashed.update(f"{name} {len(content)} ".encode() + content)

@@ -90,7 +90,7 @@ def proved_first(condition: Condition) -> list[Condition]:
 def reason(condition: Condition, name: str) -> str:
     """Why the gate sets a hyperparameter, or a knob, of a condition."""
     settings = workloads.load(condition.workload).gate.settings
-    return settings[name][1] if name in settings else knobs.neutralising(condition).get(name, knobs.OLD_REASON)
+    return settings[name][1] if name in settings else knobs.neutralising(condition).get(name, knobs.OLD[0])
 
 
 def reference(condition: Condition) -> Condition:

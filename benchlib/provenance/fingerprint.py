@@ -40,9 +40,7 @@ def files(condition: Condition, procedure: str) -> dict[str, Path]:
 
 
 def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
-    """The files of a framework and of a workload's folder, less those of other frameworks in it, and what these import
-    of other workloads and helpers, by module.
-    """
+    """The files of a framework and a workload, and what these import of other workloads and helpers, by module."""
     others = set(frameworks.names()) - {framework}
     found: dict[str, Path] = {}
     done: set[tuple[str, str]] = set()
@@ -77,9 +75,7 @@ def digest(condition: Condition, procedure: str) -> str:
 
 
 class Unchanged:
-    """The files of some pairs (as of :func:`files`) as they are now: see :meth:`require`. A BenchlibError where this
-    process itself runs another code of them.
-    """
+    """The files of some pairs (as of :func:`files`) as they are now; a BenchlibError where this process runs others."""
 
     def __init__(self, pairs: Iterable[tuple[Condition, str]]) -> None:
         self._files = {name: path for pair in pairs for name, path in files(*pair).items()}
@@ -87,17 +83,13 @@ class Unchanged:
         loaded = [name for name in self._before if name in sys.modules]
         if stale := [name for name in loaded if _loaded.setdefault(name, self._before[name]) != self._before[name]]:
             paths = ", ".join(str(self._files[name]) for name in stale)
-            raise BenchlibError(
-                f"{paths}: changed since this process imported it; restart the kernel (or this program)"
-            )
+            raise BenchlibError(f"{paths}: changed since this process imported it; restart the kernel (or the program)")
 
     def require(self) -> None:
         """A BenchlibError where a file has changed since then: no number is made of two codes."""
         now = self._now()
         if changed := [str(path) for name, path in self._files.items() if now[name] != self._before[name]]:
-            raise BenchlibError(
-                f"{', '.join(changed)}: changed while it was measured; run again to measure it as it is"
-            )
+            raise BenchlibError(f"{', '.join(changed)}: changed while it was measured; run again to measure it")
 
     def _now(self) -> dict[str, str]:
         return {name: _hash(path) for name, path in self._files.items()}
@@ -129,9 +121,7 @@ def _hash(path: Path) -> str:
 
 @functools.cache
 def commit() -> str:
-    """benchlib's version, and git's commit where this is a checkout (with ``+`` if files differ from it), or why git
-    gives none.
-    """
+    """benchlib's version, and git's commit where this is a checkout, with ``+`` if files differ from it."""
     try:
         version = f"benchlib {importlib.metadata.version('benchlib')}"
     except importlib.metadata.PackageNotFoundError:

@@ -1,6 +1,4 @@
-"""Frameworks in an environment, and the versions of all that their workers may compute with. Its interpreter is asked,
-and no framework imported.
-"""
+"""Frameworks in an environment, and the versions of all that their workers may compute with; none is imported."""
 
 from __future__ import annotations
 
@@ -27,18 +25,14 @@ def offers(environment: str, framework: str) -> bool:
 
 
 def version(environment: str, framework: str) -> str | None:
-    """Of the distribution that a framework comes in, less what says how it was built; None: it is not there. A
-    BenchlibError as of :func:`offers`.
-    """
+    """Of the distribution that a framework comes in, less what says how it was built; None: it is not there."""
     own = module(environment, frameworks.package(framework))
     return own.packages[own.distributions[0]].partition("+")[0] if own.distributions else None
 
 
 @functools.cache
 def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
-    """Versions in an environment of Python, glibc, the framework and what its file imports beside it (numpy ...), by
-    distribution. What no distribution has installed has no version, but a hash.
-    """
+    """Versions of Python, glibc, the framework and what its file imports, by distribution (without one: a hash)."""
     named: dict[str, str] = {}
     for name in _imported(framework):
         one = module(environment, name)
@@ -49,8 +43,8 @@ def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
 
 @functools.cache
 def packages(framework: str, workload: str | None = None, environment: str = DEFAULT) -> dict[str, str]:
-    """Versions of all distributions in an environment that the files of ``framework`` and ``workload`` import, and of
-    what these need in turn; of what is imported also a hash of its files, for there may be two builds of one version.
+    """Versions of all distributions that the files of ``framework`` and ``workload`` import, and of what these need; of
+    what is imported also a hash of its files, for there may be two builds of one version.
     """
     every = {name: module(environment, name) for name in _imported(framework, workload)}
     own = {name: f"file {one.digest}" for name, one in every.items() if one.digest}
@@ -58,9 +52,7 @@ def packages(framework: str, workload: str | None = None, environment: str = DEF
 
 
 def require_versions(framework: str, environment: str, imported: Mapping[str, str]) -> None:
-    """Raise a BenchlibError if a worker has imported another version than :func:`versions` says: interpreters are asked
-    once, and something may have been installed since.
-    """
+    """Raise a BenchlibError if a worker has imported another version than :func:`versions` said, once, before."""
     known = versions(framework, environment)
     for name, version in imported.items():
         if name in known and not known[name].startswith("file ") and not _is_same(version, known[name]):

@@ -1,17 +1,11 @@
-"""The knobs: settings outside the code that change speed. Every one is declared, with its value, reason and source:
-those that several frameworks share here (``SHARED``), those of one framework in its file.
-
-Lane ``default`` is the framework as installed; lane ``tuned`` sets those of ``TUNED``. ``ALWAYS`` are set in both
-lanes, so that numbers mean the same, ``GATE`` in the equivalence gate's workers only. ``threads`` of a condition is a
-knob, too. A user's shell cannot change a lane (``benchlib.variables``).
+"""The knobs: settings outside the code that change speed, each with its value, reason and source: those that several
+frameworks share here (``SHARED``), those of one framework in its file. ``threads`` of a condition is a knob, too.
 """
 
 from __future__ import annotations
 
-import functools
-import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from benchlib import frameworks, variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, shown, unknown
+from benchlib.provenance import machine
 from benchlib.shown import Shown
 from benchlib.validation import Strict
 
@@ -27,7 +22,7 @@ if TYPE_CHECKING:
 
 
 TUNED, ALWAYS, GATE = "tuned", "always", "gate"
-"""When a knob is set."""
+"""When a knob is set: in lane ``tuned``, in both lanes, in the equivalence gate's workers only."""
 
 
 class Knob(Strict):
@@ -49,15 +44,10 @@ class Knob(Strict):
         if (self.devices and condition.device not in self.devices) or (self.modes and condition.mode not in self.modes):
             return False
         workload = workloads.load(condition.workload)
-        if self.convolutions_only and not _convolves(workload.weights, json.dumps(condition.hyperparameters)):
+        if self.inference_only and not workload.evaluates:
             return False
-        return workload.evaluates or not self.inference_only
-
-
-@functools.lru_cache(maxsize=1024)
-def _convolves(weights: Callable[[workloads.Values], dict[str, workloads.Weight]], values: str) -> bool:
-    """Has a weight the four dimensions (of volumes: five) of a convolution's kernel? Hyperparameters as JSON."""
-    return any(len(one.shape) >= 4 for one in weights(json.loads(values)).values())
+        weights = workload.weights(condition.hyperparameters).values()
+        return not self.convolutions_only or any(len(one.shape) >= 4 for one in weights)  # of a convolution's kernel
 
 
 SCRATCH = "{scratch}"
@@ -66,25 +56,26 @@ SCRATCH = "{scratch}"
 CORES = "{cores}"
 """In a knob's value: how many cores benchlib may use, which its workers get."""
 
-MALLOC = {
-    "MALLOC_MMAP_THRESHOLD_": (
-        "4294967296",
-        "large buffers stay in the heap instead of being mapped anew at every step; processes differ far less",
-    ),
-    "MALLOC_TRIM_THRESHOLD_": (
-        "68719476736",
-        "freed memory is kept for the next step instead of going back to the system",
-    ),
-    "GLIBC_TUNABLES": (
-        "glibc.malloc.hugetlb=1",
-        "the heap asks for transparent huge pages: fewer page faults, and less luck in where buffers lie",
-    ),
-}
+_MALLOC = {"devices": ("cpu",), "source": "glibc manual, 'Memory Allocation Tunables'"}
 
 SHARED = (
-    *(
-        Knob(name=n, value=v, devices=("cpu",), reason=why, source="glibc manual, 'Memory Allocation Tunables'")
-        for n, (v, why) in MALLOC.items()
+    Knob(
+        name="MALLOC_MMAP_THRESHOLD_",
+        value="4294967296",
+        reason="large buffers stay in the heap instead of being mapped anew at every step; processes differ far less",
+        **_MALLOC,
+    ),
+    Knob(
+        name="MALLOC_TRIM_THRESHOLD_",
+        value="68719476736",
+        reason="freed memory is kept for the next step instead of going back to the system",
+        **_MALLOC,
+    ),
+    Knob(
+        name="GLIBC_TUNABLES",
+        value="glibc.malloc.hugetlb=1",
+        reason="the heap asks for transparent huge pages: fewer page faults, and less luck in where buffers lie",
+        **_MALLOC,
     ),
     Knob(
         name="HOME",
@@ -126,14 +117,15 @@ SHARED = (
     ),
 )
 
-THREADS_REASON = (
-    "the condition asks for so many threads: OpenMP's limit, and the worker is bound to as many cores "
-    "(MindSpore's own thread pool heeds the binding only)"
-)
-
-WORKER_PATH_REASON = "the user has workers import from these folders, too"
-
-OLD_REASON = "set by the benchlib that measured it; this one does not declare it"
+UNDECLARED = {  # reason and source
+    "OMP_NUM_THREADS": (
+        "the condition asks for so many threads: OpenMP's limit, and the worker is bound to as many cores "
+        "(MindSpore's own thread pool heeds the binding only)",
+        "OpenMP specification",
+    ),
+    variables.WORKER_PATH: ("the user has workers import from these folders, too", "the environment of who measured"),
+}
+OLD = ("set by the benchlib that measured it; this one does not declare it", "its record")
 
 
 def declared(framework: str) -> list[Knob]:
@@ -149,8 +141,8 @@ def declared(framework: str) -> list[Knob]:
 
 def of(condition: Condition) -> dict[str, str]:
     """The knobs set for a condition: values by name; ``SCRATCH`` in them is not filled in."""
-    cores = str(len(os.sched_getaffinity(os.getpid())))  # of the process: a thread of the gate may be bound to a few
-    knobs = {knob.name: knob.value.replace(CORES, cores) for knob in _set(condition)}
+    cores = str(len(machine.cpus()))
+    knobs = {knob.name: knob.value.replace(CORES, cores) for knob in _set(condition, {ALWAYS, condition.lane})}
     for name in condition.without:
         if name not in knobs:
             raise BenchlibError(f"{condition}: without: {unknown('knob of this condition', name, knobs)}")
@@ -164,14 +156,12 @@ def of(condition: Condition) -> dict[str, str]:
 
 def of_gate(condition: Condition) -> dict[str, str]:
     """The environment variables that the equivalence gate sets beside the condition's knobs."""
-    gate = [knob for knob in declared(condition.framework) if knob.when == GATE]
-    return {knob.name: knob.value for knob in gate if knob.applies(condition)}
+    return {knob.name: knob.value for knob in _set(condition, {GATE})}
 
 
 def neutralising(condition: Condition) -> dict[str, str]:
     """Of what the gate sets that which changes numbers, and why it is set, by name."""
-    gate = [knob for knob in declared(condition.framework) if knob.when == GATE and not knob.same_numbers]
-    return {knob.name: knob.reason for knob in gate if knob.applies(condition)}
+    return {knob.name: knob.reason for knob in _set(condition, {GATE}) if not knob.same_numbers}
 
 
 def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -182,13 +172,11 @@ def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str
 
 def for_session(condition: Condition) -> dict[str, str]:
     """Of the condition's knobs those that the framework's session sets."""
-    by_session = {knob.name for knob in _set(condition) if knob.by_session}
+    by_session = {knob.name for knob in _set(condition, {ALWAYS, condition.lane}) if knob.by_session}
     return {name: value for name, value in of(condition).items() if name in by_session}
 
 
-def _set(condition: Condition) -> list[Knob]:
-    """Those of the condition's lane."""
-    when = {ALWAYS, condition.lane}
+def _set(condition: Condition, when: set[str]) -> list[Knob]:
     return [knob for knob in declared(condition.framework) if knob.when in when and knob.applies(condition)]
 
 
@@ -203,17 +191,12 @@ class Ledger(Shown):
         """A row per knob, framework, environment, device and lane."""
         import pandas as pd
 
-        others = {
-            "OMP_NUM_THREADS": (THREADS_REASON, "OpenMP specification"),
-            variables.WORKER_PATH: (WORKER_PATH_REASON, "the environment of who measured"),
-        }
         rows = set()
         for process in self.processes:
             of = process.condition
-            reasons = others | {knob.name: (knob.reason, knob.source) for knob in declared(of.framework)}
+            reasons = UNDECLARED | {knob.name: (knob.reason, knob.source) for knob in declared(of.framework)}
             for name, value in process.knobs.items():
-                reason = reasons.get(name, (OLD_REASON, "its record"))
-                rows.add((name, value, of.framework, of.environment, of.device, of.lane, *reason))
+                rows.add((name, value, of.framework, of.environment, of.device, of.lane, *reasons.get(name, OLD)))
         columns = ["name", "value", "framework", "environment", "device", "lane", "reason", "source"]
         return pd.DataFrame(sorted(rows), columns=columns)
 

@@ -21,7 +21,6 @@ def gpus() -> tuple[dict[str, Any], ...]:
     return tuple(
         {
             "name": ask(lambda one=handle: pynvml.nvmlDeviceGetName(one), "a GPU without a name"),
-            # One that shares the machine's memory has no number of its own.
             "memory_mib": ask(lambda one=handle: pynvml.nvmlDeviceGetMemoryInfo(one).total / 2**20),
             "driver": ask(pynvml.nvmlSystemGetDriverVersion, "unknown"),
         }
@@ -31,9 +30,7 @@ def gpus() -> tuple[dict[str, Any], ...]:
 
 @functools.cache
 def handles() -> list[Any]:
-    """NVML's handles of the GPUs of CUDA_VISIBLE_DEVICES, in its order, up to the first that does not exist, as CUDA
-    reads it. Indices are the driver's.
-    """
+    """Of the GPUs of CUDA_VISIBLE_DEVICES, in its order, up to the first that does not exist, as CUDA reads it."""
     if pynvml is None or not ask(lambda: pynvml.nvmlInit() or True, False):
         return []
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -58,9 +55,7 @@ def computing(handle: Any) -> list[Any]:
 def missing() -> str | None:
     """Why workers may use no GPU, and what to do; None where they may."""
     if pynvml is None and any(Path("/dev").glob("nvidia[0-9]*")):
-        return (
-            "there is an NVIDIA GPU, but nothing to ask its driver with: pip install 'benchlib[nvidia]', or use 'cpu'"
-        )
+        return "an NVIDIA GPU, but nothing to ask its driver with: pip install 'benchlib[nvidia]', or use device 'cpu'"
     if gpus():
         return None
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")

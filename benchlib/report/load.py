@@ -47,7 +47,7 @@ class Results:
         self.certificates = _one_each(map(Certificate.model_validate_json, dict.fromkeys(self.each("certificates"))))
         whole = (one for one in self.each("measurements") if f"measurements/{one}.parquet" not in self.changed)
         self.measured, damaged = lab.store.read(dict.fromkeys(whole))
-        aside = (path.relative_to(self.folder) for path in sorted(lab.store.damaged.glob("[!.]*.parquet")))
+        aside = (path.relative_to(self.folder) for path in sorted(lab.store.folder.glob("damaged/*.parquet")))
         self.wrong += [*damaged, *(f"{path} {why}; run again." for path, why in self.changed.items())]
         self.wrong += [f"{path} could not be used and was measured again." for path in aside]
 

@@ -22,7 +22,7 @@ from traitlets import default
 from traitlets.config import Config
 
 from benchlib import scratch
-from benchlib.errors import UNWRITABLE, unwritable
+from benchlib.errors import REMEDIES, unwritable
 
 MEMORY = (
     "give it more memory (a limit of a container, of a batch job or of ulimit counts, too), or choose smaller "
@@ -101,7 +101,7 @@ def _of_cell(error: PapermillExecutionError) -> str:
 
 def _of_kernel(error: Exception, output: Path) -> str:
     """Why a notebook failed of which no cell failed."""
-    if isinstance(error, OSError) and error.errno in UNWRITABLE:
+    if isinstance(error, OSError) and error.errno in REMEDIES:
         place = f"{output} (or a temporary file in {tempfile.gettempdir()})"
         return f"{unwritable(error, place)}; what was measured is kept"
     if isinstance(error, DeadKernelError):

@@ -63,7 +63,7 @@ def _is_made_of(page: Path, source: Path, record: dict[str, Any]) -> bool:
 def _keep(folder: Path, record: dict[str, Any], files: list[Path]) -> None:
     """Write down in the report's record what these files are, each made of the one before it."""
     record["pages"] = {file.name: _digest(file) for file in files}
-    manifest.keep(manifest.path_of(folder, REPORT), record)
+    manifest.write(manifest.path_of(folder, REPORT), record)
 
 
 def _digest(file: Path) -> str:

@@ -263,6 +263,6 @@ def _keep(folder: Path, record: Record) -> None:
     """Write a record, or say why it cannot be."""
     path = manifest.path_of(folder, record["notebook"])
     try:
-        manifest.keep(path, record)
+        manifest.write(path, record)
     except OSError as error:
         say(f"{record['notebook']}: its record cannot be kept: {unwritable(error, path.parent)}")

@@ -1,1 +1,0 @@
-"""The careless framework builds the workload by itself."""
