@@ -212,7 +212,7 @@ def _predictions(worker: WorkerProcess, job: Job) -> str:
     file = worker.scratch / "predictions.npy"
     worker.ask("predict", file=str(file))
     workload = workloads.load(job.condition.workload)
-    wrong = metrics.wrong(workload, worker.array(file), files.arrays(job.data))
+    wrong = metrics.wrong(workload, worker.arrays(file, np.load), files.arrays(job.data))
     return f"predictions() gives {wrong}" if wrong else ""
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -16,13 +15,11 @@ from benchlib.cache import Measurement, Sample
 from benchlib.provenance import accelerators, fingerprint
 from benchlib.runner import recording
 from benchlib.runner.jobs import Job
-from benchlib.runner.processes import OtherCode, WorkerFailed, WorkerProcess
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
 
 class Sampler:
-    """Reads CPU, memory and the accelerator of one worker while the parent waits for it, four times a second and at the
-    end of a block (well under a millisecond each): call :meth:`tick` now and then, read :attr:`trace`.
-    """
+    """Reads CPU, memory and the accelerator of one worker while the parent waits for it: see :attr:`trace`."""
 
     def __init__(self, worker: WorkerProcess) -> None:
         self.trace: list[Sample] = []
@@ -89,7 +86,7 @@ def build(entries: Iterable[Entry]) -> None:
     """Have each process build its job; what fails in that is recorded."""
     entries = list(entries)
     for entry in entries:  # all at once: PyTorch's first optimizer imports for a second
-        guarded(entry, lambda e: recording.build(e.worker, e.job))
+        guarded(entry, lambda e: e.worker.begin("build", **e.job.document()))
     for entry in entries:
         guarded(entry, lambda e: recording.built(e.measurement, e.worker, e.job))
 
@@ -108,15 +105,12 @@ def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
 
 def require_hashed(entry: Entry, procedure: str) -> None:
     """What a process has run has to be what was hashed: else that is recorded, and nothing of what it gave is kept."""
-    guarded(entry, lambda e: _require_hashed(e, fingerprint.files(e.job.condition, procedure)))
-
-
-def _require_hashed(entry: Entry, known: dict[str, Path]) -> None:
-    try:
-        recording.require_hashed(entry.worker, known)
-    except OtherCode:
-        entry.measurement.blocks, entry.measurement.epochs, entry.measurement.trace = [], [], []
-        raise
+    measurement = entry.measurement
+    if measurement.failure is None:
+        known = fingerprint.files(entry.job.condition, procedure)
+        guarded(entry, lambda e: recording.require_hashed(e.worker, known))
+        if measurement.failure is not None:
+            measurement.blocks, measurement.epochs, measurement.trace = [], [], []
 
 
 def end(entries: Iterable[Entry]) -> None:
@@ -128,5 +122,6 @@ def end(entries: Iterable[Entry]) -> None:
 
 def _start(entry: Entry, patience_s: float) -> None:
     entry.worker = WorkerProcess(entry.job.condition, entry.measurement.seed, patience_s)
-    recording.started(entry.measurement, entry.worker)
+    for name, value in asdict(entry.worker.surroundings).items():
+        setattr(entry.measurement, name, value)
     entry.sampler = Sampler(entry.worker)

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-import numpy as np
 import psutil
 
 from benchlib import environments, plugins, scratch, variables
@@ -26,23 +25,20 @@ from benchlib.worker import PLUGINS, files
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 PATIENCE_S = 900.0
-"""Silence after which a worker counts as hung: longer than the slowest step or compilation seen (MindSpore's
-reference convolution, batch 1024).
-"""
+"""Silence after which a worker counts as hung: longer than the slowest compilation seen."""
 
 TAIL_CHARACTERS = 2000
 
 
+Tick = Callable[[], None]
+
+
 class WorkerFailed(Exception):
-    """A worker died, hung, failed or talked rubbish; the text says which, and ends with what it printed last."""
+    """A worker died, hung or failed; the text says which, and ends with what it printed last."""
 
     def __init__(self, failure: Failure | str) -> None:
         self.failure = Failure(sentence=failure) if isinstance(failure, str) else failure
         super().__init__(str(self.failure))
-
-
-class OtherCode(WorkerFailed):
-    """A worker has run another file than the one that is hashed, or one that no hash knows."""
 
 
 class WorkerProcess:
@@ -57,15 +53,17 @@ class WorkerProcess:
         patience_s: float = PATIENCE_S,
         extra: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.condition = condition
-        self.patience_s = patience_s
-        self._ended = False
+        self.condition, self.patience_s = condition, patience_s
+        self._group, self._ended = condition.world_size > 1, False
+        self.held = False
+        self.restless = False  # has been seen at work when it was another's turn
+        self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
+        self.children_seen: tuple[float, float] | None = None  # CPU time of those that it has started, and when
         try:
             self.scratch = scratch.make("worker")
         except OSError as error:
             raise WorkerFailed(f"worker could not be started: {error}") from error
         self.log = self.scratch / "printed.txt"
-        self._group = condition.world_size > 1
         try:
             started = {**environment(condition, self.scratch), **extra}
             self.surroundings = variables.Surroundings(
@@ -79,12 +77,10 @@ class WorkerProcess:
             if isinstance(error, OSError):
                 raise WorkerFailed(f"worker could not be started: {error}") from error
             raise
-        self.held = False
-        self.restless = False  # has been seen at work when it was another's turn
-        self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
-        self.children_seen: tuple[float, float] | None = None  # CPU time of those that it has started, and when
         try:
-            self._request_open(seed)
+            named = {"framework", "device", "mode", "precision", "world_size", "communication"}
+            asked = {"seed": seed, "cpus": condition.threads, "knobs": knobs.for_session(condition)}
+            self._request({"do": "open", **condition.model_dump(include=named), **asked})
         except BaseException:
             self.end()
             raise
@@ -102,17 +98,12 @@ class WorkerProcess:
         return answer
 
     def ask(
-        self,
-        do: str,
-        tick: Callable[[], None] | None = None,
-        each: Callable[[dict], None] | None = None,
-        **details: Any,
+        self, do: str, tick: Tick | None = None, each: Callable[[dict], None] = lambda block: None, **details: Any
     ) -> dict:
         """Send a request and return its answer; ``tick`` is called while waiting, ``each`` gets the blocks before."""
         self.begin(do, **details)
-        while "block" in (answer := self._answer(do, tick)):
-            if each:
-                each(answer["block"])
+        while "block" in (answer := self.finish(do, tick)):
+            each(answer["block"])
         return answer
 
     def begin(self, do: str, **details: Any) -> None:
@@ -120,17 +111,31 @@ class WorkerProcess:
         self.release()
         self._request({"do": do, **details})
 
-    def finish(self, do: str) -> dict[str, Any]:
+    def finish(self, do: str, tick: Tick | None = None) -> dict[str, Any]:
         """Wait for the answer to what was begun."""
-        return self._answer(do)
+        try:
+            answer = self.channel.receive(self.patience_s, tick)
+        except ChannelClosed as error:
+            who = f" ({error})" if self._group else ""
+            raise self.failed(f"died in {do!r}{who}") from None
+        except ChannelSilent:
+            raise self.failed(f"hung in {do!r}: silent for {self.patience_s:g} s") from None
+        except ChannelGarbage as error:
+            raise self.failed(f"talked rubbish in {do!r}: {error}") from None
+        if "error" in answer:
+            exception, message, traceback = (str(answer.get(name, "")) for name in ("exception", "error", "traceback"))
+            process = f"{answer['of']}: " if "of" in answer else ""
+            refusal = {"request": do, "exception": exception, "message": message}
+            raise self.failed(f"failed in {do!r}: {process}{exception}: {message}", traceback, **refusal)
+        return answer
 
-    def arrays(self, file: Path) -> dict[str, np.ndarray]:
-        """The arrays by name that it packed in ``file``."""
-        return self._written(files.unpack, file)
-
-    def array(self, file: Path) -> np.ndarray:
-        """The array that it wrote to ``file`` (npy)."""
-        return self._written(np.load, file)
+    def arrays(self, file: Path, read: Callable[[Path], Any] = files.unpack) -> Any:
+        """The arrays by name that it packed in ``file``, or what ``read`` makes of it."""
+        try:
+            return read(file)
+        except Exception as error:  # there is no end to what a broken file can make numpy and zipfile raise
+            said = f"{file.name} cannot be read: {type(error).__name__}: {error}"
+            raise self.failed(f"wrote what cannot be used: {said}") from error
 
     def pids(self) -> list[int]:
         """The numbers of the processes that compute."""
@@ -138,18 +143,19 @@ class WorkerProcess:
 
     def children_mib(self) -> float:
         """Resident memory of the processes that the worker has started and that still run."""
-        return self._of_children(lambda child: child.memory_info().rss / 2**20)
+        return sum(self._of_children(lambda child: child.memory_info().rss / 2**20))
 
     def children_cpu_s(self) -> float:
         """CPU seconds so far of the processes that the worker has started and that still run."""
-        return self._of_children(lambda child: sum(child.cpu_times()[:2]))  # user and system
+        return sum(self._of_children(lambda child: sum(child.cpu_times()[:2])))  # user and system
 
-    def _of_children(self, count: Callable[[psutil.Process], float]) -> float:
-        total = 0.0
+    def _of_children(self, do: Callable[[psutil.Process], Any]) -> list[Any]:
+        """What ``do`` gives of each that still runs."""
+        given = []
         for child in self._children():
             with contextlib.suppress(psutil.Error):
-                total += count(child)
-        return total
+                given.append(do(child))
+        return given
 
     def _children(self) -> list[psutil.Process]:
         try:
@@ -194,22 +200,13 @@ class WorkerProcess:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        for child in self._children():  # that of another session, too
-            with contextlib.suppress(psutil.Error):
-                child.send_signal(number)
-
-    def _request_open(self, seed: int) -> None:
-        condition = self.condition
-        same = ("framework", "device", "mode", "precision", "world_size", "communication")
-        chosen = {name: getattr(condition, name) for name in same}
-        own = {"do": "open", "seed": seed, "cpus": condition.threads, "knobs": knobs.for_session(condition)}
-        self._request({**own, **chosen})
+        self._of_children(lambda child: child.send_signal(number))  # those of another session, too
 
     def _start_group(self, environment: Mapping[str, str]) -> None:
-        self.channel = process_group.GroupChannel(self.scratch, self.condition.world_size, lambda: self.process.poll())
+        self.channel = process_group.GroupChannel(self.scratch, self.condition.world_size)
         with self.log.open("wb") as log:
             self.process = process_group.launch(self.condition, self.scratch, environment, log)
-        self.channel.watch(self.process.pid)
+        self.channel.launcher = self.process
         self.cpu = process_group.GroupUsage(psutil.Process(self.process.pid), self.channel)
 
     def _start_one(self, environment: Mapping[str, str]) -> None:
@@ -235,30 +232,6 @@ class WorkerProcess:
             self.channel.send(message)
         except ChannelClosed:
             raise self.failed(f"died before {message['do']!r}") from None
-
-    def _answer(self, do: str, tick: Callable[[], None] | None = None) -> dict[str, Any]:
-        try:
-            answer = self.channel.receive(self.patience_s, tick)
-        except ChannelClosed as error:
-            who = f" ({error})" if self._group else ""
-            raise self.failed(f"died in {do!r}{who}") from None
-        except ChannelSilent:
-            raise self.failed(f"hung in {do!r}: silent for {self.patience_s:g} s") from None
-        except ChannelGarbage as error:
-            raise self.failed(f"talked rubbish in {do!r}: {error}") from None
-        if "error" in answer:
-            exception, message, traceback = (str(answer.get(name, "")) for name in ("exception", "error", "traceback"))
-            process = f"{answer['of']}: " if "of" in answer else ""
-            refusal = {"request": do, "exception": exception, "message": message}
-            raise self.failed(f"failed in {do!r}: {process}{exception}: {message}", traceback, **refusal)
-        return answer
-
-    def _written(self, read: Callable[[Path], Any], file: Path) -> Any:
-        try:
-            return read(file)
-        except Exception as error:  # there is no end to what a broken file can make numpy and zipfile raise
-            said = f"{file.name} cannot be read: {type(error).__name__}: {error}"
-            raise self.failed(f"wrote what cannot be used: {said}") from error
 
     def failed(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
         """An error that says ``what`` is wrong with the worker, which is then ended."""

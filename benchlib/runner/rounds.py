@@ -1,10 +1,8 @@
 """One repetition of a comparison: a fresh process for each condition and a second one for the baseline, measured
 together in rounds.
 
-A round is one block of every condition in random order. One worker is busy at a time; the others sleep. What CPU they
-and all other processes of the machine use all the same is recorded with the block: a block that was disturbed, or that
-is far from the others of its process, is taken again at once, and a worker that cannot sit still is stopped while it is
-not its turn.
+A round is one block of every condition in random order. One worker is busy at a time; the others sleep. A block that
+was disturbed, or that is far from the others of its process, is taken again at once.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import math
 import random
 import statistics
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from benchlib.cache import Block, Measurement
 from benchlib.runner import entries, recording
@@ -26,16 +24,9 @@ from benchlib.stats.planner import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.validation import Strict
 from benchlib.worker.steady import WINDOW
 
-WARM_UP_LIMIT_S = 20.0
-"""Most time for the warm-up of one process; a slow condition still gets a first step and one more."""
-
-
+WARM_UP_LIMIT_S = 20.0  # of one process; a slow condition still gets a first step and one more
 TAKES = 3  # of a block that is disturbed, the first included
-
-LATE = 1.5
-"""So many times as long as planned may the rounds of a repetition take: one that is disturbed again and again ends
-sooner, and leaves its time to the others.
-"""
+LATE = 1.5  # times as long as planned may the rounds of a repetition take
 
 
 class Settings(Strict):
@@ -54,10 +45,8 @@ class _Entry(Entry):
 def measure_repetition(
     measurements: list[Measurement], jobs: list[Job], settings: Settings, rounds: int | None, patience_s: float
 ) -> None:
-    """Fill the empty ``measurements`` of a repetition, one a job: baseline, control, the other conditions.
-
-    A worker that fails gets its failure recorded and leaves the repetition; the others go on. Workers end here,
-    whatever happens. ``rounds`` None: as many as take as long as the start, up to ``PILOT_ROUNDS``.
+    """Fill the empty ``measurements`` of a repetition, one a job: baseline, control, the other conditions. ``rounds``
+    None: as many as take as long as the start, up to ``PILOT_ROUNDS``. A worker that fails leaves the repetition.
     """
     chance = random.Random(measurements[0].file)  # seeded by the key: the same order if it is done again
     began = time.monotonic()
@@ -115,9 +104,7 @@ def _prepare(entry: _Entry, settings: Settings, others: list[WorkerProcess]) -> 
 
 
 def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
-    """A block of round ``number``, taken again until a take is not disturbed; the last of those counts (see
-    ``store.counted``), all are kept.
-    """
+    """A block of round ``number``, taken again until a take is not disturbed; all are kept, see ``cache.counted``."""
     takes: list[Block] = []
     while len(takes) < TAKES and all(block.disturbed for block in takes):
         takes.append(_block(entry, number, position, others))
@@ -132,7 +119,5 @@ def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess
     answer = entry.worker.ask("block", tick=entry.sampler.tick, steps=entry.steps)
     entry.sampler.tick()
     entry.measurement.trace = entry.sampler.trace
-    seen = watch.end()
-    return recording.checked(
-        Block(round=number, position=position, **asdict(seen), **answer), watch.window_s, alone=True
-    )
+    block = Block(round=number, position=position, **vars(watch.end()), **answer)
+    return recording.checked(block, watch.window_s, alone=True)
