@@ -88,7 +88,7 @@ def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch, smal
         raise AttributeError("a fault of our own")
 
     monkeypatch.setattr(roofline, "conditions", lambda *asked: [Condition(workload="linear", batch_size=8)])
-    monkeypatch.setattr(roofline.recording, "checked", fail)
+    monkeypatch.setattr(roofline.recording, "require_hashed", fail)
     with pytest.raises(AttributeError, match="a fault of our own"):
         Lab(outputs=tmp_path).ceiling("cpu")
 

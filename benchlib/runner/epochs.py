@@ -79,9 +79,9 @@ def trained(
         entries.build(members)
         for number, entry in enumerate(members):
             others = [other.worker for other in members[number + 1 :] if other.worker is not None]
-            guarded(entry, lambda e, o=others: _begin(e, o))
+            guarded(entry, _begin, others)
             entries.require_hashed(entry, "epochs")  # before it has taken its time
-            guarded(entry, lambda e, o=others: _train(e, o, settings, step))
+            guarded(entry, _train, others, settings, step)
             entries.require_hashed(entry, "epochs")
             keep([entry.measurement])
             entries.end([entry])

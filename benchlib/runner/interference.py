@@ -42,8 +42,8 @@ class Pace(NamedTuple):
 
 
 class Watch:
-    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``; or for what it ``compiles``:
-    then the work of its children is its own, too, and others that still work are not called restless.
+    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``. While it ``compiles``, the
+    work of its children is its own, too, and others that still work are not called restless.
     """
 
     def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
@@ -94,11 +94,6 @@ class Watch:
         own = os.times()
         return [busy, own.user + own.system, self._own_s(self._worker), *map(cpu_s, self._others)]
 
-    @property
-    def starved(self) -> bool:
-        """Had the worker, until the end, next to no CPU time?"""
-        return LEAST_CORES * self.window_s - self.own_s > LEAST_S
-
 
 def was_stopped(chunks: Sequence[tuple[float, float]]) -> bool:
     """Had a process next to no CPU time for more than a tenth of its warm-up, by wall and CPU seconds of each chunk?"""
@@ -116,15 +111,15 @@ def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) ->
     alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU, STOPPED)]
     if not alone:
         return
-    known = [_pace(block) for block in alone] + ([] if warm_up is None else [warm_up])
+    paces = [Pace(block.wall_s / block.steps, block.cores_used) for block in alone]
+    known = [*paces, *([] if warm_up is None else [warm_up])]
     usual_s = statistics.median_low([pace.step_s for pace in known])
     usual_cores = statistics.median_high([pace.cores for pace in known])
-    for block in alone:
-        pace, settled = _pace(block), warm_up is not None or block is not blocks[0]
-        starved = device == "cpu" and pace.cores < min(LEAST_CORES, usual_cores / FAR)
-        far = settled and not usual_s / FAR <= pace.step_s <= usual_s * FAR
-        slower = settled and pace.step_s > SLOWER * usual_s
-        stopped = device == "cpu" and slower and pace.cores < usual_cores / SLOWER
+    for block, (step_s, cores) in zip(alone, paces, strict=True):
+        settled = warm_up is not None or block is not blocks[0]
+        starved = device == "cpu" and cores < min(LEAST_CORES, usual_cores / FAR)
+        far = settled and not usual_s / FAR <= step_s <= usual_s * FAR
+        stopped = device == "cpu" and settled and step_s > SLOWER * usual_s and cores < usual_cores / SLOWER
         block.disturbed_by = NO_CPU if starved else FAR_OFF if far else STOPPED if stopped else ""
         block.disturbed = bool(block.disturbed_by)
 
@@ -146,7 +141,7 @@ def cpu_s(worker: WorkerProcess) -> float:
 
 
 def throttled_s() -> float:
-    """Core seconds for which quotas have kept this process and all others of its control groups from running."""
+    """Core seconds for which CPU quotas have kept the processes of our control groups from running."""
     total = 0.0
     for group, _ in machine.quotas():
         told = dict(line.split() for line in machine.read(group / "cpu.stat").splitlines())
@@ -167,13 +162,9 @@ def with_children_s(worker: WorkerProcess) -> float:
 
 def _has_children_at_work(worker: WorkerProcess) -> bool:
     """Have the processes that it has started worked since this was asked last? It takes some milliseconds."""
-    now, seen_s = time.monotonic(), worker.children_cpu_s()
+    now, seen_s = time.monotonic(), sum(worker.of_children(lambda child: sum(child.cpu_times()[:2])))
     before, worker.children_seen = worker.children_seen, (seen_s, now)
     return before is not None and _too_much(seen_s - before[0], now - before[1])
-
-
-def _pace(block: Block) -> Pace:
-    return Pace(block.wall_s / block.steps, block.cores_used)
 
 
 def _too_much(seconds: float, window_s: float) -> bool:
@@ -183,8 +174,5 @@ def _too_much(seconds: float, window_s: float) -> bool:
 
 def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
     """Processes that compute on the GPU beside ours. Counted, not compared by number: a container has its own."""
-    handles = nvml.handles()
-    if not handles:
-        return 0
     ours = sum(worker.condition.device == "cuda" and worker.process.poll() is None for worker in workers)
-    return max(0, len(nvml.computing(handles[0])) - ours)
+    return max(0, sum(len(nvml.computing(handle)) for handle in nvml.handles()[:1]) - ours)

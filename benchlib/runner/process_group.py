@@ -1,6 +1,5 @@
 """A data-parallel group of processes, seen from the parent as one worker: torchrun or msrun starts them, each connects
-to the parent, gets every request and answers it; answers are put together (:func:`merged`). One process that dies,
-fails or falls silent ends the group at once.
+to the parent, gets every request and answers it. One that dies, fails or falls silent ends the group at once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Workers seen from the parent: started fresh, asked, watched, ended. One that dies, falls silent, talks rubbish or
-leaves a broken file raises :class:`WorkerFailed` with the end of what it said, and costs its own measurement only.
-"""
+"""Workers seen from the parent: started fresh, asked, ended. One that fails costs its own measurement only."""
 
 from __future__ import annotations
 
@@ -42,8 +40,8 @@ class WorkerFailed(Exception):
 
 
 class WorkerProcess:
-    """One fresh process for one condition; a group of them, if it is data-parallel. :meth:`opened` waits until it has
-    imported its framework. ``extra`` are environment variables beside the knobs, for what is not timed.
+    """One fresh process for one condition; a group of them, if it is data-parallel. ``extra`` are environment variables
+    beside the knobs, for what is not timed.
     """
 
     def __init__(
@@ -141,16 +139,8 @@ class WorkerProcess:
         """The numbers of the processes that compute."""
         return self.channel.pids if self._group else [self.process.pid]
 
-    def children_mib(self) -> float:
-        """Resident memory of the processes that the worker has started and that still run."""
-        return sum(self._of_children(lambda child: child.memory_info().rss / 2**20))
-
-    def children_cpu_s(self) -> float:
-        """CPU seconds so far of the processes that the worker has started and that still run."""
-        return sum(self._of_children(lambda child: sum(child.cpu_times()[:2])))  # user and system
-
-    def _of_children(self, do: Callable[[psutil.Process], Any]) -> list[Any]:
-        """What ``do`` gives of each that still runs."""
+    def of_children(self, do: Callable[[psutil.Process], Any]) -> list[Any]:
+        """What ``do`` gives of each process that the worker has started and that still runs."""
         given = []
         for child in self._children():
             with contextlib.suppress(psutil.Error):
@@ -164,13 +154,10 @@ class WorkerProcess:
             return []
 
     def hold(self) -> None:
-        """Stop the process and its children until it is asked again. A group is left alone: its processes would miss
-        each other's signs of life.
-        """
-        if self._group:
-            return
-        self.held = True
-        self._signal(signal.SIGSTOP)
+        """Stop the process and its children until it is asked again; not a group, which would miss signs of life."""
+        if not self._group:
+            self.held = True
+            self._signal(signal.SIGSTOP)
 
     def release(self) -> None:
         """Let the process go on, if it was held."""
@@ -179,7 +166,7 @@ class WorkerProcess:
             self._signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """End the process and its children, whatever it is doing, and remove its scratch directory; once is enough."""
+        """End the process and its children, whatever it is doing, and remove its scratch directory."""
         if self._ended:
             return
         self._ended = True
@@ -200,7 +187,7 @@ class WorkerProcess:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        self._of_children(lambda child: child.send_signal(number))  # those of another session, too
+        self.of_children(lambda child: child.send_signal(number))  # those of another session, too
 
     def _start_group(self, environment: Mapping[str, str]) -> None:
         self.channel = process_group.GroupChannel(self.scratch, self.condition.world_size)

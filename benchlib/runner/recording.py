@@ -13,7 +13,7 @@ from benchlib import plugins, variables
 from benchlib.cache import Block, Measurement
 from benchlib.condition import Condition
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.runner.interference import NO_CPU, Watch, hold_still
+from benchlib.runner.interference import LEAST_CORES, LEAST_S, NO_CPU, Watch, hold_still
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
@@ -91,7 +91,7 @@ def first_step(measurement: Measurement, worker: WorkerProcess, others: list[Wor
     watch = Watch(worker, others, compiles=True)
     answer = worker.ask("first_step")
     by = watch.end().disturbed_by
-    starved = worker.condition.device == "cpu" and watch.starved  # an accelerator may compute meanwhile
+    starved = worker.condition.device == "cpu" and LEAST_CORES * watch.window_s - watch.own_s > LEAST_S
     if not (math.isfinite(answer["wall_s"]) and answer["wall_s"] > 0):
         raise worker.failed(f"reported impossible times: a first step of {answer['wall_s']!r} s")
     measurement.first_step_s = answer["wall_s"]
@@ -105,7 +105,8 @@ def memory(measurement: Measurement, worker: WorkerProcess) -> None:
     ``children``: resident in processes that it started (compilers). Of the device, from the framework's allocator:
     ``device_allocated`` now, ``device_peak``.
     """
-    measurement.memory = {**measurement.memory, **worker.ask("memory"), "children": worker.children_mib()}
+    children = sum(worker.of_children(lambda child: child.memory_info().rss / 2**20))
+    measurement.memory = {**measurement.memory, **worker.ask("memory"), "children": children}
 
 
 CLOCK_S = 0.01  # by so much a block may last longer than the parent waited for it

@@ -12,7 +12,6 @@ import math
 import random
 import statistics
 import time
-from dataclasses import dataclass
 
 from benchlib.cache import Block, Measurement
 from benchlib.runner import entries, recording
@@ -35,13 +34,6 @@ class Settings(Strict):
     block_s: float  # about how long a block lasts; at least one step
 
 
-@dataclass
-class _Entry(Entry):
-    steps: int = 1  # of a block
-    step_s: float = 0.0  # about
-    warm_up: Pace | None = None
-
-
 def measure_repetition(
     measurements: list[Measurement], jobs: list[Job], settings: Settings, rounds: int | None, patience_s: float
 ) -> None:
@@ -50,15 +42,14 @@ def measure_repetition(
     """
     chance = random.Random(measurements[0].file)  # seeded by the key: the same order if it is done again
     began = time.monotonic()
-    members = [_Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
+    members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
         # In random order too: of equal processes that start side by side the first was 0.8 % faster than the second.
         entries.start(chance.sample(members, len(members)), patience_s)
         entries.build(chance.sample(members, len(members)))
         built_s, ends = time.monotonic() - began, [time.monotonic()]
         for entry in chance.sample(members, len(members)):
-            others = _others(entry, members)
-            guarded(entry, lambda e, o=others: _prepare(e, settings, o))
+            guarded(entry, _prepare, settings, _others(entry, members))
             ends.append(time.monotonic())
         # What one of them compiles for long makes the others no more worth measuring: so many times the usual.
         start_s = built_s + len(members) * statistics.median(b - a for a, b in itertools.pairwise(ends))
@@ -69,8 +60,7 @@ def measure_repetition(
             if number >= LEAST_ROUNDS and time.monotonic() - rounds_began >= most_s:
                 break
             for position, entry in enumerate(chance.sample(members, len(members))):
-                others = _others(entry, members)
-                guarded(entry, lambda e, p=position, o=others, n=number: _blocks(e, n, p, o))
+                guarded(entry, _blocks, number, position, _others(entry, members))
         rounds_s = time.monotonic() - rounds_began
         for entry in members:
             guarded(entry, lambda e: recording.memory(e.measurement, e.worker))
@@ -82,12 +72,12 @@ def measure_repetition(
         measurement.repetition_s, measurement.rounds_s = repetition_s, rounds_s
 
 
-def _others(entry: _Entry, processes: list[_Entry]) -> list[WorkerProcess]:
+def _others(entry: Entry, processes: list[Entry]) -> list[WorkerProcess]:
     """The workers that should sleep while it is this one's turn."""
     return [other.worker for other in processes if other is not entry and other.worker is not None]
 
 
-def _prepare(entry: _Entry, settings: Settings, others: list[WorkerProcess]) -> None:
+def _prepare(entry: Entry, settings: Settings, others: list[WorkerProcess]) -> None:
     """First step and warm-up; and from the last steps' times the number of steps in a block."""
     recording.first_step(entry.measurement, entry.worker, others)
     watch = Watch(entry.worker, others, compiles=True)
@@ -103,7 +93,7 @@ def _prepare(entry: _Entry, settings: Settings, others: list[WorkerProcess]) -> 
     entry.steps = max(1, math.ceil(settings.block_s / entry.step_s))
 
 
-def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
+def _blocks(entry: Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
     """A block of round ``number``, taken again until a take is not disturbed; all are kept, see ``cache.counted``."""
     takes: list[Block] = []
     while len(takes) < TAKES and all(block.disturbed for block in takes):
@@ -112,7 +102,7 @@ def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProces
         mark_outliers(entry.measurement.blocks, entry.job.condition.device, entry.warm_up)
 
 
-def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> Block:
+def _block(entry: Entry, number: int, position: int, others: list[WorkerProcess]) -> Block:
     hold_still(others)
     watch = Watch(entry.worker, others)
     entry.sampler.start()

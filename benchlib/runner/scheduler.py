@@ -1,4 +1,4 @@
-"""Comparisons that have been asked for: which of their repetitions are there, and which are due."""
+"""Which repetitions of a comparison are there, and which are due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchlib.stats.comparison import Comparison
 
 @dataclass(eq=False)
 class Asked:
-    """A comparison that has been asked for: what is there of it, and what may come."""
+    """What is there of a comparison that has been asked for, and what may come."""
 
     comparison: Comparison
     group: str  # its key

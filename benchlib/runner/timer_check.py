@@ -15,18 +15,14 @@ from benchlib.runner import recording
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
-LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6
-"""Of the known duration that the timer must see; both are the shortest of ``TAKES``. A few steps vary more."""
-
-TAKES = 9
-
-TRIES = 3
-"""A timer that does not see the work never does; one that missed it once, on a restless machine, is asked again."""
-
 PLANTED_S, PLANTED_FEW_S = 0.2, 0.01
 """Many steps, and a few: an adapter that waits for a step's loss and not for its update hides the end of the last step
 only, which is little of many.
 """
+
+LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6  # of these that the timer must see, in the shortest of ``TAKES``
+TAKES = 9
+TRIES = 3  # on a restless machine
 
 
 class SyncCheck(Result):
@@ -37,13 +33,6 @@ class SyncCheck(Result):
     timed_s: float
     share_of_few: float = 1.0  # that the timer saw of a few steps
     failure: str = ""
-
-    def __str__(self) -> str:
-        if self.failure:
-            return f"{self.condition}: timer not checked: {self.failure}"
-        verdict = "sees all of its work" if self.ok else "does not see all of its work"
-        seen = f"{self.share:.0%} of many steps, {self.share_of_few:.0%} of a few"
-        return f"{self.condition}: the timer {verdict} ({seen}; at least {LEAST_SHARE:.0%} and {LEAST_SHARE_FEW:.0%})"
 
     @property
     def share(self) -> float:
