@@ -29,8 +29,8 @@ TOO_LARGE = "arrays of this size are larger than this machine's memory; ask for 
 
 
 def too_large(condition: Condition) -> str:
-    """Which choice makes the weights, or what a step holds of a batch, larger than this machine's memory:
-    ``hyperparameters`` or ``batch_size``; empty where neither does.
+    """Which choice makes weights or a batch larger than this machine's memory: ``hyperparameters`` or ``batch_size``;
+    empty where neither does.
     """
     workload, values, there = load(condition.workload), condition.hyperparameters, psutil.virtual_memory().total
     try:

@@ -27,10 +27,7 @@ from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, Chan
 RANK = fingerprint.PACKAGE / "worker" / "rank.py"
 
 TICK_S = 0.25
-
-LONGEST_FOLDER = 107 - len("/benchlib-worker-12345678/group")
-"""Characters of the folder for temporary files: the system's limit of a socket's path, less a scratch directory's."""
-
+LONGEST_FOLDER = 107 - len("/benchlib-worker-12345678/group")  # of temporary files: a socket's path has a limit
 EQUAL = frozenset({"steps", "parameters", "weights_sha256", "data_sha256", "order_sha256"})
 
 
@@ -57,7 +54,7 @@ MERGED: dict[str, Callable[[list[Any]], Any]] = {
 
 
 def launch(condition: Condition, scratch: Path, environment: Mapping[str, str], log: Any) -> subprocess.Popen:
-    """Start the group's processes by the framework's own launcher; they look for the socket in ``scratch``."""
+    """Start the group's processes by the framework's own launcher; they connect to the socket ``scratch/group``."""
     python = environments.find(condition.environment).python
     places = {"world_size": condition.world_size, "port": _free_port(), "scratch": scratch}
     options = [option.format(**places) for option in frameworks.launcher(condition.framework)]
@@ -66,14 +63,9 @@ def launch(condition: Condition, scratch: Path, environment: Mapping[str, str], 
         "PATH": os.pathsep.join([str(Path(python).parent), environment.get("PATH", "")]),  # msrun starts ``python``
         "PYTHONSAFEPATH": "1",  # or modules beside the script would stand in for the standard library's
     }
-    command = [python, *options, str(RANK), str(socket_path(scratch)), condition.framework]
+    command = [python, *options, str(RANK), str(scratch / "group"), condition.framework]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
     return subprocess.Popen(command, cwd=scratch, env=environment, **pipes, start_new_session=True)
-
-
-def socket_path(scratch: Path) -> Path:
-    """Where the parent listens for the group's processes."""
-    return scratch / "group"
 
 
 class GroupChannel:
@@ -88,7 +80,7 @@ class GroupChannel:
         self._started: dict[int, psutil.Process] = {}
         self._unsent: list[dict[str, Any]] = []  # what was asked before they were there
         self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(socket_path(scratch)))
+        self._listener.bind(str(scratch / "group"))
         self._listener.listen(world_size)
 
     def send(self, message: dict[str, Any]) -> None:
@@ -190,14 +182,6 @@ class GroupUsage:
 
     def _all(self) -> list[psutil.Process]:
         return [self.launcher, *(psutil.Process(pid) for pid in self.channel.pids)]
-
-
-def kill(launcher: subprocess.Popen) -> None:
-    """Everything that the launcher has started, which is in sessions of its own."""
-    with contextlib.suppress(psutil.Error):
-        for process in psutil.Process(launcher.pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                process.kill()
 
 
 def _lives(process: psutil.Process) -> bool:

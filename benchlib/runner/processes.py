@@ -22,12 +22,8 @@ from benchlib.runner import process_group
 from benchlib.worker import PLUGINS, files
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
-PATIENCE_S = 900.0
-"""Silence after which a worker counts as hung: longer than the slowest compilation seen."""
-
+PATIENCE_S = 900.0  # silence after which a worker counts as hung: longer than the slowest compilation seen
 TAIL_CHARACTERS = 2000
-
-
 Tick = Callable[[], None]
 
 
@@ -142,16 +138,11 @@ class WorkerProcess:
     def of_children(self, do: Callable[[psutil.Process], Any]) -> list[Any]:
         """What ``do`` gives of each process that the worker has started and that still runs."""
         given = []
-        for child in self._children():
-            with contextlib.suppress(psutil.Error):
-                given.append(do(child))
+        with contextlib.suppress(psutil.Error):
+            for child in self.cpu.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    given.append(do(child))
         return given
-
-    def _children(self) -> list[psutil.Process]:
-        try:
-            return self.cpu.children(recursive=True)
-        except psutil.Error:
-            return []
 
     def hold(self) -> None:
         """Stop the process and its children until it is asked again; not a group, which would miss signs of life."""
@@ -171,16 +162,13 @@ class WorkerProcess:
             return
         self._ended = True
         self.release()
-        started = [] if self._group else self._children()
+        started = self._started()
         try:
             with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
                 self.channel.send({"do": "end"})
                 self.process.wait(timeout=2)
         finally:  # an interrupt, too
-            self._kill()
-            for child in started:  # one may have made a session of its own, which a signal to the worker's misses
-                with contextlib.suppress(psutil.Error):
-                    child.kill()
+            self._kill(started)
             self.channel.close()
             scratch.remove(self.scratch)
 
@@ -198,18 +186,12 @@ class WorkerProcess:
 
     def _start_one(self, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
+        python = environments.find(self.condition.environment).python
+        command = [python, "-m", "benchlib.worker", str(theirs.fileno()), str(os.getpid())]
         with self.log.open("wb") as log:
-            python = environments.find(self.condition.environment).python
-            self.process = subprocess.Popen(
-                [python, "-m", "benchlib.worker", str(theirs.fileno()), str(os.getpid())],
-                cwd=self.scratch,
-                env=environment,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C reaches the parent only, which can end the worker's children too
-            )
+            own = {"cwd": self.scratch, "env": environment, "pass_fds": [theirs.fileno()], "start_new_session": True}
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            self.process = subprocess.Popen(command, **own, **pipes)  # Ctrl-C reaches the parent only
         theirs.close()
         self.channel = Channel(ours)
         self.cpu = psutil.Process(self.process.pid)
@@ -222,7 +204,7 @@ class WorkerProcess:
 
     def failed(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
         """An error that says ``what`` is wrong with the worker, which is then ended."""
-        self._kill()
+        self._kill(self._started())
         code = self.process.returncode
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
         printed = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -230,12 +212,19 @@ class WorkerProcess:
         # JSON can say halves of characters, no file can.
         return WorkerFailed(Failure(**{name: text.encode(errors="replace").decode() for name, text in texts.items()}))
 
-    def _kill(self) -> None:
+    def _started(self) -> list[psutil.Process]:
+        """All below the process, some in sessions of their own, which a signal to its session misses."""
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(self.process.pid).children(recursive=True)
+        return []
+
+    def _kill(self, started: list[psutil.Process]) -> None:
         if self.process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=0.2)  # one that died by itself: keep its own exit code
-        if self._group:
-            process_group.kill(self.process)
+        for child in started:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
