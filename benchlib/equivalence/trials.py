@@ -144,7 +144,7 @@ class Rounded:
         allowed: Mapping[str, float],
         own: Mapping[str, Own],
     ) -> dict[str, Own]:
-        """``own`` and by how much the arrays of the reference differ from themselves in the trials in which something is
+        """``own`` and by how much arrays of the reference differ from themselves in the trials in which something is
         beyond what is ``allowed`` and what ``own`` explains; no more is tried than explains it.
         """
         nearest = dict(own)
