@@ -47,12 +47,8 @@ def site_packages(tmp_path, monkeypatch):
 
 def opened(condition):
     """What a worker of the condition answers first, and its environment as the operating system has it."""
-    worker = WorkerProcess(condition, INITIAL_SEED, patience_s=120)
-    try:
-        answer = worker.opened()
-        return answer, psutil.Process(worker.pids()[0]).environ(), worker
-    finally:
-        worker.end()
+    with WorkerProcess(condition, INITIAL_SEED, patience_s=120) as worker:
+        return worker.opened(), psutil.Process(worker.pids()[0]).environ(), worker
 
 
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
@@ -153,14 +149,13 @@ def test_the_gates_own_settings_are_in_the_certificate_and_in_the_ledger(tmp_pat
 def test_the_gates_workers_are_started_with_what_is_recorded(tmp_path, monkeypatch):
     started = []
 
-    def request_open(worker, seed, first=WorkerProcess._request_open):
-        started.append(psutil.Process(worker.pids()[0]).environ())
-        first(worker, seed)
+    def opened(worker, first=WorkerProcess.opened):
+        started.append(psutil.Process(worker.pids()[0]).environ()["OMP_WAIT_POLICY"])
+        return first(worker)
 
-    monkeypatch.setattr(WorkerProcess, "_request_open", request_open)
+    monkeypatch.setattr(WorkerProcess, "opened", opened)
     (gated,) = gate.run([Condition(**TOY, batch_size=4)], tmp_path, 120)
-    assert gated.surroundings.knobs["OMP_WAIT_POLICY"] == "passive"
-    assert [one["OMP_WAIT_POLICY"] for one in started] == ["passive"]
+    assert [gated.surroundings.knobs["OMP_WAIT_POLICY"], *started] == ["passive"] * 2
 
 
 def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monkeypatch):
