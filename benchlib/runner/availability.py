@@ -1,6 +1,4 @@
-"""Which devices each framework can use here, in each environment, or what is missing and what to do. First what the
-machine lacks is said, then what the environment does. No framework is imported.
-"""
+"""Which devices each framework can use here, in each environment, or what is missing. No framework is imported."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ _ON_MACHINE = {"cuda": nvml, "npu": npu_smi}  # what tells whether the machine h
 
 
 def available(framework: str, device: str, environment: str = DEFAULT) -> str | None:
-    """None if ``framework`` can use ``device`` here in an environment; else a sentence that says what is missing and
-    what to do. A BenchlibError for what its file declares wrongly, on any machine.
-    """
+    """None if ``framework`` can use ``device`` here in an environment; else what is missing and what to do."""
     offered, declared = frameworks.devices(framework), needs.declared(framework)
     try:
         if sentence := _without_framework(framework, environment):
@@ -51,8 +47,8 @@ def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
 
 
 def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
-    """A row for each framework, environment and device that it has a path to, with the framework's ``version`` there,
-    and what is ``missing`` (None: nothing). What is not installed is listed of the default environment only.
+    """A row for each framework, environment and device that it has a path to, with the ``version``, and what is
+    ``missing`` (None: nothing). What is not installed is listed of the default environment only.
     """
     rows = []
     for environment, name in itertools.product(within, frameworks.names()):

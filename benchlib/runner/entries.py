@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -69,18 +69,16 @@ class Entry:
     warm_up: Pace | None = None
 
 
-def start(entries: Iterable[Entry], patience_s: float) -> None:
+def start(entries: list[Entry], patience_s: float) -> None:
     """Start a fresh process for each, and wait until it has imported its framework; what fails in that is recorded."""
-    entries = list(entries)
     for entry in entries:
         guarded(entry, _start, patience_s)
     for entry in entries:
         guarded(entry, lambda e: recording.opened(e.measurement, e.worker))
 
 
-def build(entries: Iterable[Entry]) -> None:
+def build(entries: list[Entry]) -> None:
     """Have each process build its job; what fails in that is recorded."""
-    entries = list(entries)
     for entry in entries:  # all at once: PyTorch's first optimizer imports for a second
         guarded(entry, lambda e: e.worker.begin("build", **e.job.document()))
     for entry in entries:
@@ -109,7 +107,7 @@ def require_hashed(entry: Entry, procedure: str) -> None:
             measurement.blocks, measurement.epochs, measurement.trace = [], [], []
 
 
-def end(entries: Iterable[Entry]) -> None:
+def end(entries: list[Entry]) -> None:
     """End the processes that were started."""
     for entry in entries:
         if entry.worker is not None:

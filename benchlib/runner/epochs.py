@@ -1,6 +1,5 @@
-"""Training runs: a fresh process trains a condition epoch by epoch, with an evaluation off the clock after each.
-
-The first step, with compilation, is timed apart, and then undone: the run starts again from the initial weights.
+"""Training runs: a fresh process trains a condition epoch by epoch, with an evaluation off the clock after each. The
+first step, with compilation, is timed apart, and then undone.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ def trained(
     after_epoch: AfterEpoch,
 ) -> Iterator[Measurement]:
     """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs, unless
-    another process has measured it meanwhile. The processes start together, and train one after the other; a failure
-    is recorded, and the epochs before it are kept.
+    another process has measured it meanwhile. The processes start together, and train one after the other.
     """
     missing = {}
     for file, job in asked.items():

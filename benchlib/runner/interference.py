@@ -1,9 +1,8 @@
 """Was a block alone on the machine, and like the other blocks of its process?
 
-Others count on the processors that this process may use. CPU time is counted in hundredths of a second a core: a block
-of 0.15 s shows a disturbance of a third of a core, a block of 1 s one of a tenth. A worker that was stopped within a
-block (a paused container, a hypervisor) leaves no such trace: its block is far from the process's others, or longer
-with less CPU time a second.
+Others count on the processors that this process may use, in hundredths of a second a core: a block of 0.15 s shows a
+third of a core, one of 1 s a tenth. A worker that was stopped within a block (a paused container, a hypervisor) leaves
+no such trace: its block is far from the process's others, or longer with less CPU time a second.
 """
 
 from __future__ import annotations
@@ -54,9 +53,7 @@ class Watch:
         self._before = self._read()
 
     def end(self) -> SimpleNamespace:
-        """What has gone on since, by the names of ``Block``; a worker that worked beside blocks, not asked to, is
-        marked as restless.
-        """
+        """What has gone on since, as a ``Block`` has it; a worker that worked, not asked to, is marked as restless."""
         self.window_s = time.perf_counter() - self._started
         machine_s, ours_s, self.own_s, *idle = (
             now - before for now, before in zip(self._read(), self._before, strict=True)
@@ -75,16 +72,11 @@ class Watch:
             worker.watched_s += self.window_s
             worker.restless = worker.restless or _too_much(worker.unasked_s, worker.watched_s)
             worker.restless = worker.restless or (causes[OTHERS] and _has_children_at_work(worker))
-        by = ", ".join(cause for cause, there in causes.items() if there)
-        return SimpleNamespace(
-            idle_cpu_s=sum(idle),
-            others_cpu_s=others_s,
-            parent_cpu_s=time.process_time() - self._parent_s,
-            throttled_s=throttled,
-            others_gpu=gpu,
-            disturbed=bool(by),
-            disturbed_by=by,
-        )
+        seen = SimpleNamespace(idle_cpu_s=sum(idle), others_cpu_s=others_s, throttled_s=throttled, others_gpu=gpu)
+        seen.parent_cpu_s = time.process_time() - self._parent_s
+        seen.disturbed_by = ", ".join(cause for cause, there in causes.items() if there)
+        seen.disturbed = bool(seen.disturbed_by)
+        return seen
 
     def _read(self) -> list[float]:
         """CPU seconds so far: of the processors that we may use, this process, the worker, and each of the others."""
@@ -104,9 +96,8 @@ def was_stopped(chunks: Sequence[tuple[float, float]]) -> bool:
 
 
 def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) -> None:
-    """Mark those of a process's blocks so far that cannot have had the machine as its others had it: each is compared
-    with the median of all during which nobody else was seen at work, and of the ``warm_up``. Without one the first
-    block may compile, so it may take as long as it likes, if it works. The last look counts.
+    """Mark those of a process's blocks so far that are far from the median of all during which nobody else was seen at
+    work, and of the ``warm_up``. Without one the first block may compile, so it may take long. The last look counts.
     """
     alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU, STOPPED)]
     if not alone:
@@ -161,7 +152,7 @@ def with_children_s(worker: WorkerProcess) -> float:
 
 
 def _has_children_at_work(worker: WorkerProcess) -> bool:
-    """Have the processes that it has started worked since this was asked last? It takes some milliseconds."""
+    """Have the processes that it has started worked since this was asked last?"""
     now, seen_s = time.monotonic(), sum(worker.of_children(lambda child: sum(child.cpu_times()[:2])))
     before, worker.children_seen = worker.children_seen, (seen_s, now)
     return before is not None and _too_much(seen_s - before[0], now - before[1])

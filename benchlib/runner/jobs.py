@@ -71,9 +71,8 @@ class Job:
 def prepare_job(condition: Condition, seed: int, inputs: Path) -> Job:
     """Make the condition's data, initial weights and first orders under ``inputs``, unless they are there."""
     data, weights = prepare(condition, seed, inputs), prepare_weights(condition, seed, inputs)
-    if workloads.load(condition.workload).kind == "operator":
-        return Job(condition, seed, data, weights, None)
-    return Job(condition, seed, data, weights, prepare_orders(_samples(data), seed, 1, inputs))
+    ordered = workloads.load(condition.workload).kind != "operator"
+    return Job(condition, seed, data, weights, prepare_orders(_samples(data), seed, 1, inputs) if ordered else None)
 
 
 def _samples(data: Path) -> int:

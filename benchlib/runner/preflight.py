@@ -29,9 +29,7 @@ TOO_LARGE = "arrays of this size are larger than this machine's memory; ask for 
 
 
 def too_large(condition: Condition) -> str:
-    """Which choice makes weights or a batch larger than this machine's memory: ``hyperparameters`` or ``batch_size``;
-    empty where neither does.
-    """
+    """Which choice, ``hyperparameters`` or ``batch_size``, makes arrays larger than this machine's memory; or none."""
     workload, values, there = load(condition.workload), condition.hyperparameters, psutil.virtual_memory().total
     try:
         if 4 * sum(math.prod(weight.shape) for weight in workload.weights(values).values()) > there:

@@ -144,9 +144,7 @@ class GroupChannel:
         raise ChannelSilent("no message in time")
 
     def _gone(self) -> str:
-        """Which process is gone that the others wait for: the launcher, or what it has started, as msrun's scheduler;
-        the launcher itself may go on.
-        """
+        """Which process is gone that the others wait for: the launcher, or one of its own, as msrun's scheduler."""
         if len(self._channels) < self._world_size:  # later there are no new ones
             if self.launcher.poll() is not None:
                 return "the launcher ended before all processes had started"

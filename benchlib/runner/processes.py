@@ -9,7 +9,6 @@ import socket
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 import psutil
@@ -41,11 +40,7 @@ class WorkerProcess:
     """
 
     def __init__(
-        self,
-        condition: Condition,
-        seed: int,
-        patience_s: float = PATIENCE_S,
-        extra: Mapping[str, str] = MappingProxyType({}),
+        self, condition: Condition, seed: int, patience_s: float = PATIENCE_S, extra: Mapping[str, str] | None = None
     ) -> None:
         self.condition, self.patience_s = condition, patience_s
         self._group, self._ended = condition.world_size > 1, False
@@ -59,12 +54,11 @@ class WorkerProcess:
             raise WorkerFailed(f"worker could not be started: {error}") from error
         self.log = self.scratch / "printed.txt"
         try:
-            started = {**environment(condition, self.scratch), **extra}
-            self.surroundings = variables.Surroundings(
-                {**knobs.of(condition), **extra},
-                {**variables.counting(condition, started), **variables.devices(started)},
-                variables.left_out(started, os.environ),
-            )
+            started = {**environment(condition, self.scratch), **(extra or {})}
+            set_here = {**knobs.of(condition), **(extra or {})}
+            inherited = {**variables.counting(condition, started), **variables.devices(started)}
+            left_out = variables.left_out(started, os.environ)
+            self.surroundings = variables.Surroundings(set_here, inherited, left_out)
             self._start_group(started) if self._group else self._start_one(started)
         except BaseException as error:
             scratch.remove(self.scratch)
@@ -231,8 +225,8 @@ class WorkerProcess:
 
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
-    """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
-    alone (a link in ``place``, beside links to plug-ins): packages beside it are of the parent's interpreter.
+    """The environment variables of a worker: what it inherits, knobs, and a PYTHONPATH with a link in ``place`` to
+    benchlib alone, and to plug-ins: packages beside it are of the parent's interpreter.
     """
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)

@@ -20,16 +20,11 @@ from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
 def begin(procedure: str, job: Job, **identity: Any) -> Measurement:
     """An empty measurement of ``job``; ``identity`` are its kind, group, file, repetition, role and seed."""
-    return Measurement(
-        **identity,
-        condition=job.condition,
-        initial_seed=job.seed,
-        started_utc=now(),
-        packages=installed.packages(job.condition.framework, job.condition.workload, job.condition.environment),
-        machine=machine.describe(),
-        code=fingerprint.digest(job.condition, procedure),
-        commit=fingerprint.commit(),
-    )
+    one = job.condition
+    packages = installed.packages(one.framework, one.workload, one.environment)
+    code = {"code": fingerprint.digest(one, procedure), "commit": fingerprint.commit()}
+    about = {"condition": one, "initial_seed": job.seed, "started_utc": now(), "machine": machine.describe()}
+    return Measurement(**identity, **about, **code, packages=packages)
 
 
 def now() -> str:

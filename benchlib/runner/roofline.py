@@ -76,15 +76,10 @@ def measure(device: str, precision: str, within: Iterable[str], inputs: Path, pa
                     best[name] = max(best[name], (rate * condition.batch_size * getattr(work, name), str(condition)))
         except WorkerFailed as failure:
             failures.append(failure.failure)
-    return Ceiling(
-        device=device,
-        precision=precision,
-        multiply_adds_per_s=best["multiply_adds"][0],
-        bytes_per_s=best["least_bytes"][0],
-        best={name: label for name, (_, label) in best.items()},
-        failures=[str(one) for one in failures],
-        crashed=not all(one.is_refusal for one in failures),
-    )
+    rates = {"multiply_adds_per_s": best["multiply_adds"][0], "bytes_per_s": best["least_bytes"][0]}
+    failed = {"failures": [str(one) for one in failures], "crashed": not all(one.is_refusal for one in failures)}
+    labels = {name: label for name, (_, label) in best.items()}
+    return Ceiling(device=device, precision=precision, best=labels, **rates, **failed)
 
 
 def _steps_per_second(group: list[Condition], inputs: Path, patience_s: float) -> Iterator[tuple[Condition, float]]:

@@ -1,8 +1,6 @@
-"""One repetition of a comparison: a fresh process for each condition and a second one for the baseline, measured
-together in rounds.
-
-A round is one block of every condition in random order. One worker is busy at a time; the others sleep. A block that
-was disturbed, or that is far from the others of its process, is taken again at once.
+"""One repetition of a comparison: a fresh process for each condition and a second one for the baseline, measured in
+rounds. A round is one block of every condition in random order. One worker is busy at a time; the others sleep. A block
+that was disturbed, or that is far from the others of its process, is taken again at once.
 """
 
 from __future__ import annotations
@@ -86,8 +84,7 @@ def _prepare(entry: Entry, settings: Settings, others: list[WorkerProcess]) -> N
     stopped = entry.job.condition.device == "cpu" and was_stopped(warm["chunks"])
     entry.warm_up = Pace(statistics.median_low(warm["times"][-WINDOW:]), watch.own_s / warm["seconds"])
     entry.measurement.warm_up_disturbed_by = by or (NO_CPU if stopped else "")
-    entry.measurement.warm_up_steps = warm["steps"]
-    entry.measurement.warm_up_s = warm["seconds"]
+    entry.measurement.warm_up_steps, entry.measurement.warm_up_s = warm["steps"], warm["seconds"]
     entry.measurement.steady = warm["verdict"]
     entry.step_s = min(warm["times"][-3:])
     entry.steps = max(1, math.ceil(settings.block_s / entry.step_s))

@@ -41,11 +41,9 @@ class Asked:
         measured = store.usable(self.file)
         if measured is None:
             self.code.require()
-            number = self.repetitions
-            identity = {"kind": "comparison", "group": self.group, "file": self.file, "repetition": number}
-            measured = [
-                recording.begin("rounds", job, role=role, seed=number, **identity) for role, job in self.members
-            ]
+            place = {"kind": "comparison", "group": self.group, "file": self.file, "repetition": self.repetitions}
+            place["seed"] = self.repetitions
+            measured = [recording.begin("rounds", job, role=role, **place) for role, job in self.members]
             jobs = [job for _, job in self.members]
             rounds.measure_repetition(measured, jobs, self.settings, self.comparison.plan.rounds, patience_s)
             self.code.require()

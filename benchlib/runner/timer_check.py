@@ -1,6 +1,5 @@
-"""A test of the timer, which stops after ``Session.synchronize``: it plants work of known duration. Training steps are
-queued, and then the model's weights are read, which are there only when every step has been done. The timer must see
-the same duration; an adapter that forgets to wait sees less of it.
+"""A test of the timer, which stops after ``Session.synchronize``: it plants work of known duration, steps until weights
+can be read that are there only when all is done. An adapter that forgets to wait sees less of it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class SyncCheck(Result):
 
     @property
     def share(self) -> float:
-        """Of the known duration of many steps, what the timer saw; 0 of work that took no time."""
+        """Of the known duration of many steps, what the timer saw."""
         return self.timed_s / self.known_s if self.known_s else 0.0
 
     @property
@@ -54,12 +53,9 @@ def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
             worker.ask("first_step")
             for _ in range(TRIES):
                 many, few = (worker.ask("planted", seconds=s, takes=TAKES) for s in (PLANTED_S, PLANTED_FEW_S))
-                seen = SyncCheck(
-                    condition=condition,
-                    known_s=min(many["known_s"]),
-                    timed_s=min(many["timed_s"]),
-                    share_of_few=min(few["timed_s"]) / max(min(few["known_s"]), 1e-9),
-                )
+                known_s, timed_s = min(many["known_s"]), min(many["timed_s"])
+                of_few = min(few["timed_s"]) / max(min(few["known_s"]), 1e-9)
+                seen = SyncCheck(condition=condition, known_s=known_s, timed_s=timed_s, share_of_few=of_few)
                 if seen.ok:
                     break
             recording.require_hashed(worker, fingerprint.files(condition, "contract"))
