@@ -16,7 +16,6 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import reprs
 from benchlib.cache import Block, counted
 from benchlib.condition import Condition
 from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
@@ -37,12 +36,9 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.amortisation import amortisation
 from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
-from benchlib.stats.training_runs import TrainingRuns, undisturbed
+from benchlib.stats.training_runs import undisturbed
 from benchlib.tables import wide
 
-pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
-
-ROOT = Path(__file__).parents[1]
 TORCH = Condition(workload="cnn", hyperparameters={"image_size": 16})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph", lane="tuned")
 ASKED = {"precision": 0.03, "budget_s": 60.0, "block_s": 0.1}
@@ -153,9 +149,6 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert ratio_row(comparison)["why"] == DISTURBED
-    assert DISTURBED in reprs.html(comparison)
-    notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
-    assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
 
 
 def test_rounds_disturbed_in_every_take_are_in_no_mean(tmp_path: Path) -> None:
@@ -255,20 +248,8 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert len(undisturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
-    assert "1 of 3 (disturbed)" in reprs.html(runs)
     (told,) = disturbed_runs([runs])
     assert told.startswith(f"{TORCH}: 1 of 3 training runs were disturbed")
-
-
-STOPPED_IN = 2
-
-
-def stopped_for(runs: TrainingRuns, seconds: float, epoch: int = STOPPED_IN) -> pd.Series:
-    """The first of ``runs``, once it was stopped in an epoch, as a row."""
-    (block,) = (block for block in runs.measurements[0].blocks if block.epoch == epoch)
-    block.disturbed, block.wall_s = True, block.wall_s + seconds
-    runs.measurements[0].epochs[epoch - 1].wall_s += seconds
-    return runs.runs().iloc[0]
 
 
 @pytest.mark.parametrize("stop", [6.0, 0.5])
@@ -276,14 +257,15 @@ def test_a_run_that_was_stopped_before_the_threshold_is_in_no_time_to_it(tmp_pat
     lab = SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 0.1 * min(epoch, 9), step=lambda _: 0.05)
     runs = lab.train([TORCH], seeds=[0, 1, 2], epochs=12, threshold=0.3)
     before, first_epoch = runs.runs(), runs.first_epoch(TORCH, with_compilation=False).estimate
-    row = stopped_for(runs, stop)
+    (block,) = (block for block in runs.measurements[0].blocks if block.epoch == 2)
+    block.disturbed, block.wall_s = True, block.wall_s + stop
+    runs.measurements[0].epochs[1].wall_s += stop
+    row = runs.runs().iloc[0]
     assert row["seconds_to_threshold"] == pytest.approx(before["seconds_to_threshold"][0] + stop)
     assert row["disturbed_time"] < 0.5, "of all its time"
     assert [m.seed for m in runs.measurements if m.seed in set(undisturbed(runs.runs())["seed"])] == [1, 2]
     assert row["epoch_s"] == pytest.approx(before["epoch_s"][0], rel=0.02), "of the epochs that were not"
     assert runs.first_epoch(TORCH, with_compilation=False).estimate == pytest.approx(first_epoch, rel=0.02)
-    (told,) = disturbed_runs([runs])
-    assert told.startswith(f"{TORCH}: 1 of 3 training runs")
 
 
 @pytest.mark.parametrize(

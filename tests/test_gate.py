@@ -684,26 +684,6 @@ def test_a_module_that_helps_a_model_s_file_is_no_framework(tmp_path, toy_framew
     assert gate.reference(condition).framework == "toy"
 
 
-def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_conditions(monkeypatch, capsys):
-    one = np.ones(3, dtype=np.float32)
-
-    def trial(worker, job, trial, moved=0):
-        if worker == "worker 1":
-            raise WorkerFailed("worker died")
-        return {"0/outputs:0": one, "0/gradient:weight": one * 1.003}
-
-    monkeypatch.setattr(trials, "_trial", trial)
-    rounded, workers = trials.Rounded(None, None), iter(["worker 1", "worker 2"])
-    monkeypatch.setattr(rounded, "_at", lambda its: (next(workers), None))
-    its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore")))
-    expected = {"0/outputs:0": one, "0/gradient:weight": one}
-    differences = compare.differences({**expected, "0/gradient:weight": one * 1.004}, expected, TOLERANCES)
-    assert rounded.explain(its, differences, expected, TOLERANCES, {}) == {}
-    assert "could not be asked what rounding does: worker died" in capsys.readouterr().err
-    own = rounded.explain(its, differences, expected, TOLERANCES, {})
-    assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01), "nothing was kept of the failure"
-
-
 def cancelled(**choices):
     hyperparameters = {"image_size": choices.pop("image_size", 32), "plant": choices.pop("plant", "")}
     return Condition(workload="toy_cancelled", hyperparameters=hyperparameters, **choices)
@@ -814,6 +794,37 @@ def test_models_whose_types_have_to_fit_each_other_run_in_mixed_precision(
     assert [one.verdict for one in certificates.values()] == ["same"] * len(precisions)
 
 
+ONE = np.ones(3, dtype=np.float32)
+
+
+@pytest.fixture
+def explain(monkeypatch):
+    """What the reference explains of a gradient, if what it computes from moved weights is as ``made`` says."""
+    rounded, expected = trials.Rounded(None, None), {"0/outputs:0": ONE, "0/gradient:weight": ONE}
+    monkeypatch.setattr(trials.Rounded, "_at", lambda self, its: (its, None))
+    its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
+
+    def explained(made, gradient=ONE):
+        def trial(its, job, trial, moved=0):
+            return {**expected, "0/gradient:weight": ONE * made(its.lane, moved)}
+
+        monkeypatch.setattr(trials, "_trial", trial)
+        differences = compare.differences({**expected, "0/gradient:weight": gradient}, expected, TOLERANCES)
+        return rounded.explain(its, differences, expected, TOLERANCES, {})
+
+    return explained
+
+
+def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_conditions(explain, capsys):
+    def fail(lane, moved):
+        raise WorkerFailed("worker died")
+
+    assert explain(fail, ONE * 1.004) == {}
+    assert "could not be asked what rounding does: worker died" in capsys.readouterr().err
+    own = explain(lambda lane, moved: 1.003, ONE * 1.004)
+    assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01), "nothing was kept of the failure"
+
+
 @pytest.mark.parametrize(
     ("moves", "asked", "by"),
     [
@@ -822,26 +833,14 @@ def test_models_whose_types_have_to_fit_each_other_run_in_mixed_precision(
         ({("default", 7): 1.003}, trials.ROUNDINGS[:8], "moved by 8, the 6. time"),
     ],
 )
-def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(monkeypatch, moves, asked, by):
-    one, seen = np.ones(3, dtype=np.float32), []
+def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(explain, moves, asked, by):
+    seen = []
 
-    def trial(its, job, trial, moved=0):
-        seen.append((its.lane, moved))
-        return {"0/outputs:0": one, "0/gradient:weight": one * moves.get((its.lane, moved), 1.0)}
+    def made(*which):
+        seen.append(which)
+        return moves.get(which, 1.0)
 
-    monkeypatch.setattr(trials, "_trial", trial)
-    monkeypatch.setattr(trials.Rounded, "_at", lambda self, its: (its, None))
-    rounded, expected = trials.Rounded(None, None), {"0/outputs:0": one, "0/gradient:weight": one}
-    its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
-
-    def explain(computed):
-        differences = compare.differences(computed, expected, TOLERANCES)
-        return rounded.explain(its, differences, expected, TOLERANCES, {})
-
-    assert explain(expected) == {}
-    assert seen == [], "nothing differs"
+    assert (explain(made), seen) == ({}, []), "nothing differs"
     for _ in range(2):  # what another condition asked for is not made again
-        own = explain({**expected, "0/gradient:weight": one * 1.004})
-        assert seen == asked
-        assert own["0/gradient:weight"].by == by
-        assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01)
+        own = explain(made, ONE * 1.004)["0/gradient:weight"]
+        assert (seen, own.by, own.difference) == (asked, by, pytest.approx(0.003, rel=0.01))

@@ -16,7 +16,6 @@ import pytest
 from fixed_lab import FixedLab
 
 import benchlib.frameworks
-import benchlib.workloads
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
@@ -165,11 +164,9 @@ class TestToy:
         assert "the launcher ended before all processes had started" in failure
         assert "no torchrun" in failure
 
-    def test_a_group_is_not_trained_to_a_threshold(self, lab):
+    def test_what_a_group_cannot_be_asked_is_refused(self, lab):
         with pytest.raises(BenchlibError, match="training runs are of one process"):
             lab.train([toy(2)], seeds=[0], epochs=1)
-
-    def test_more_processes_than_cores_are_refused(self, lab):
         with pytest.raises(BenchlibError, match=r"world_size 512 of 1 threads, but this machine has \d+ cores"):
             lab.compare([toy(), toy(512, batch_size=512)], **QUICK)
 
@@ -178,24 +175,24 @@ def test_what_the_processes_answer_is_put_together():
     one = {"started_s": 2.0, "wall_s": 0.5, "cpu_s": 1.0, "samples": 16, "steps": 4, "settings": {"threads": 1}}
     two = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 1.5, "samples": 16, "steps": 4, "settings": {"threads": 9}}
     both = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 2.5, "samples": 32, "steps": 4, "settings": {"threads": 1}}
+    one |= {"loss": 1.0, "files": {"a": "/a.py", "b": "/b.py"}}
+    two |= {"loss": 3.0, "files": {"b": "/b.py", "c": "/c.py"}}
+    both |= {"loss": 2.0, "files": {"a": "/a.py", "b": "/b.py", "c": "/c.py"}}
     assert process_group.merged([one, two]) == both
     assert process_group.merged([{"block": one}, {"block": two}]) == {"block": both}
-    assert process_group.merged([{"loss": 1.0}, {"loss": 3.0}]) == {"loss": 2.0}
-    imported = [{"files": {"a": "/a.py", "b": "/b.py"}}, {"files": {"b": "/b.py", "c": "/c.py"}}]
-    assert process_group.merged(imported) == {"files": {"a": "/a.py", "b": "/b.py", "c": "/c.py"}}
     with pytest.raises(ChannelGarbage, match=r"do not have the same steps: \[4, 5\]"):
         process_group.merged([one, {**two, "steps": 5}])
 
 
-WRONG = [
-    ({"communication": False}, "one process has nobody to exchange gradients with"),
-    ({"world_size": 2}, "threads: say how many each of the 2 processes has"),
-    ({"world_size": 3, "threads": 1}, "batch_size 64: 3 processes cannot share it evenly"),
-    ({"world_size": 2, "threads": 1, "workload": "linear"}, "linear trains nothing that they could share"),
-]
-
-
-@pytest.mark.parametrize(("given", "said"), WRONG)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"communication": False}, "one process has nobody to exchange gradients with"),
+        ({"world_size": 2}, "threads: say how many each of the 2 processes has"),
+        ({"world_size": 3, "threads": 1}, "batch_size 64: 3 processes cannot share it evenly"),
+        ({"world_size": 2, "threads": 1, "workload": "linear"}, "linear trains nothing that they could share"),
+    ],
+)
 def test_a_group_that_has_no_sense_is_refused(given, said):
     with pytest.raises(BenchlibError, match=said):
         Condition(**{"workload": "cnn", **given})
