@@ -28,15 +28,9 @@ pytestmark = pytest.mark.usefixtures("toy_framework")
 
 
 @pytest.fixture(autouse=True)
-def neighbours_unseen(monkeypatch):
-    """What else goes on on this machine is no business of these tests."""
-    monkeypatch.setattr(interference, "_too_much", lambda *_: False)
-
-
-@pytest.fixture(autouse=True)
 def even(monkeypatch):
-    """Blocks take what they should, but for some percent that differ from process to process: the machine that the
-    tests run on may be busy.
+    """Short warm-ups, few rounds, and blocks that take what they should, but for some percent that differ from process
+    to process: the machine that the tests run on may be busy.
     """
     block = rounds._block
 
@@ -46,12 +40,8 @@ def even(monkeypatch):
         step_s = entry.job.condition.hyperparameters["burn_ms"] / 1000 * (1 + share / 5000)
         return measured.model_copy(update={"wall_s": measured.steps * step_s, "disturbed": False})
 
+    monkeypatch.setattr(interference, "_too_much", lambda *_: False)
     monkeypatch.setattr(rounds, "_block", timed)
-
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    """Short warm-ups, and few rounds."""
     monkeypatch.setattr(rounds, "WARM_UP_LIMIT_S", 0.02)
     monkeypatch.setattr(rounds, "PILOT_ROUNDS", rounds.LEAST_ROUNDS)
 
@@ -59,14 +49,8 @@ def short(monkeypatch):
 @pytest.fixture
 def started(monkeypatch):
     """The conditions whose processes were started."""
-    conditions = []
-    start = entries.WorkerProcess
-
-    def counted(condition, *arguments):
-        conditions.append(condition)
-        return start(condition, *arguments)
-
-    monkeypatch.setattr(entries, "WorkerProcess", counted)
+    conditions, start = [], entries.WorkerProcess
+    monkeypatch.setattr(entries, "WorkerProcess", lambda one, *how: conditions.append(one) or start(one, *how))
     return conditions
 
 

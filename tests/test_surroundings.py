@@ -15,7 +15,6 @@ import pytest
 
 from benchlib import environments, interpreters, plugins, variables
 from benchlib.condition import Condition
-from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.provenance import fingerprint, installed, knobs
@@ -134,19 +133,7 @@ def test_a_worker_is_started_with_what_its_measurement_records(tmp_path, monkeyp
     assert "secret" not in measurement.model_dump_json()
 
 
-def test_the_gates_own_settings_are_in_the_certificate_and_in_the_ledger(tmp_path):
-    lab = Lab(outputs=tmp_path, patience_s=120)
-    condition = Condition(**TOY)
-    certificate = lab.certify([condition])[condition.key]
-    assert certificate.same, certificate.reason
-    assert certificate.knobs == {**knobs.of(condition), "OMP_WAIT_POLICY": "passive"}
-    assert certificate.neutralised == {}, "it changes no number"
-    row = knobs.Ledger([certificate]).frame.set_index("name").loc["OMP_WAIT_POLICY"]
-    assert row["value"] == "passive"
-    assert row["reason"].startswith("in the gate only")
-
-
-def test_the_gates_workers_are_started_with_what_is_recorded(tmp_path, monkeypatch):
+def test_the_gates_own_settings_are_in_its_workers_in_the_certificate_and_in_the_ledger(tmp_path, monkeypatch):
     started = []
 
     def opened(worker, first=WorkerProcess.opened):
@@ -154,8 +141,15 @@ def test_the_gates_workers_are_started_with_what_is_recorded(tmp_path, monkeypat
         return first(worker)
 
     monkeypatch.setattr(WorkerProcess, "opened", opened)
-    (gated,) = gate.run([Condition(**TOY, batch_size=4)], tmp_path, 120)
-    assert [gated.surroundings.knobs["OMP_WAIT_POLICY"], *started] == ["passive"] * 2
+    condition = Condition(**TOY)
+    certificate = Lab(outputs=tmp_path, patience_s=120).certify([condition])[condition.key]
+    assert certificate.same, certificate.reason
+    assert started == ["passive"]
+    assert certificate.knobs == {**knobs.of(condition), "OMP_WAIT_POLICY": "passive"}
+    assert certificate.neutralised == {}, "it changes no number"
+    row = knobs.Ledger([certificate]).frame.set_index("name").loc["OMP_WAIT_POLICY"]
+    assert row["value"] == "passive"
+    assert row["reason"].startswith("in the gate only")
 
 
 def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monkeypatch):
@@ -178,13 +172,10 @@ def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monk
     (own / "part").mkdir(parents=True)
     monkeypatch.setenv(variables.WORKER_PATH, str(own))
     seen = [variables.identity(Condition(**TOY))]
-    for file, text in {"one.py": "A = 1", "part/other.py": "A = 1", "notes": "", "README": "A"}.items():
+    texts = [("one.py", "A = 1"), ("part/other.py", "A = 1"), ("notes", ""), ("README", "A")]
+    for file, text in [*texts, ("one.py", "A = 2"), ("part/other.py", "A = 22")]:
         (own / file).write_text(text)
         seen.append(variables.identity(Condition(**TOY)))
-    (own / "one.py").write_text("A = 2")
-    seen.append(variables.identity(Condition(**TOY)))
-    (own / "part/other.py").write_text("A = 22")
-    seen.append(variables.identity(Condition(**TOY)))
     changed = [one != other for one, other in pairwise(seen)]
     assert changed == [True, True, False, False, True, True]
 
