@@ -143,9 +143,6 @@ class Result(BaseModel):
 
     crashed: bool = False  # something failed, though nothing was refused: the next run tries again
 
-    def __repr__(self) -> str:
-        return str(self)
-
 
 _TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
 _TYPES = {

@@ -16,7 +16,6 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import reprs
 from benchlib.cache import Block, counted
 from benchlib.condition import Condition
 from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
@@ -37,12 +36,9 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.amortisation import amortisation
 from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
-from benchlib.stats.training_runs import TrainingRuns, undisturbed
+from benchlib.stats.training_runs import undisturbed
 from benchlib.tables import wide
 
-pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
-
-ROOT = Path(__file__).parents[1]
 TORCH = Condition(workload="cnn", hyperparameters={"image_size": 16})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph", lane="tuned")
 ASKED = {"precision": 0.03, "budget_s": 60.0, "block_s": 0.1}
@@ -58,72 +54,61 @@ def blocks(*step_ms: float, cores: float = 1.9, **changes: Any) -> list[Block]:
     return together
 
 
-def marked(made: list[Block], warm_up: Pace | None = None, device: str = "cpu") -> list[str]:
-    mark_outliers(made, device, warm_up)
-    assert [block.disturbed for block in made] == [bool(block.disturbed_by) for block in made]
-    return [block.disturbed_by for block in made]
+def of(ms: float, cores: float) -> Block:
+    return blocks(ms, cores=cores)[0]
+
+
+SLOW, STARVED, HALF = of(900, 0.02), of(60, 0.1), of(60, 0.95)
+NOISY = blocks(300, 310, 320, disturbed=True, disturbed_by=OTHERS)
 
 
 @pytest.mark.parametrize(
-    "step_ms", [(25, 33, 26, 32, 25, 33), (30, 31, 60, 29, 62, 30), (37, 37), (37,), (30, 15, 30, 16)]
+    ("made", "warm_up", "device", "marks"),
+    [
+        *[  # the noise of a machine counts
+            (blocks(*step_ms), Pace(0.03, 1.9), "cpu", [""] * len(step_ms))
+            for step_ms in ((25, 33, 26, 32, 25, 33), (30, 31, 60, 29, 62, 30), (37, 37), (37,), (30, 15, 30, 16))
+        ],
+        # far from the others, whatever its side and wherever it is
+        (blocks(37, 36, 6041, 38), Pace(0.037, 1.9), "cpu", ["", "", FAR_OFF, ""]),
+        (blocks(37, 36, 6, 38), Pace(0.037, 1.9), "cpu", ["", "", FAR_OFF, ""]),
+        (blocks(37, 36, 6041, 38), Pace(0.037, 1.9), "cuda", ["", "", FAR_OFF, ""]),
+        (blocks(6041), Pace(0.037, 1.9), "cpu", [FAR_OFF]),  # the first has but the warm-up beside it
+        (blocks(6041, 37), Pace(0.037, 1.9), "cpu", [FAR_OFF, ""]),
+        (blocks(37, 37, 37), Pace(0.3, 1.9), "cpu", [""] * 3),  # it was the warm-up that was disturbed
+        # more blocks take a mark back or make one
+        (blocks(400), Pace(0.1, 1.9), "cpu", [FAR_OFF]),
+        (blocks(400, 390, 410, 400), Pace(0.1, 1.9), "cpu", [""] * 4),
+        (blocks(100, 400, 390), Pace(0.1, 1.9), "cpu", ["", FAR_OFF, FAR_OFF]),
+        (blocks(100, 400, 390, 410), Pace(0.1, 1.9), "cpu", [FAR_OFF, "", "", ""]),
+        # next to no CPU time, on the CPU only
+        ([*blocks(30, 30, 30), STARVED], Pace(0.03, 1.9), "cpu", ["", "", "", NO_CPU]),
+        ([*blocks(30, 30, 30), STARVED], Pace(0.03, 1.9), "cuda", [""] * 4),
+        (blocks(30, 30, 60, cores=0.1), Pace(0.03, 0.1), "cpu", [""] * 3),  # it is what this process always takes
+        # stopped for a part of it, on the CPU only
+        ([*blocks(30, 31, 29), HALF], Pace(0.03, 1.9), "cpu", ["", "", "", STOPPED]),
+        ([*blocks(30, 31, 29), HALF], Pace(0.03, 1.9), "cuda", [""] * 4),
+        ([*blocks(30, 31, 29), of(60, 1.9)], Pace(0.03, 1.9), "cpu", [""] * 4),  # slower cores are noise
+        ([*blocks(30, 31, 29), of(40, 1.0)], Pace(0.03, 1.9), "cpu", [""] * 4),  # not that much longer
+        ([HALF], Pace(0.03, 1.9), "cpu", [STOPPED]),
+        ([HALF, *blocks(61, 60, 62, cores=0.95)], Pace(0.03, 1.9), "cpu", [""] * 4),
+        # what others disturbed is not what is usual
+        ([*NOISY, of(31, 1.9)], Pace(0.03, 1.9), "cpu", [OTHERS, OTHERS, OTHERS, ""]),
+        # without a warm-up the first block may compile, but not be stopped
+        (blocks(900, 30, 31, 30), None, "cpu", [""] * 4),
+        ([HALF, *blocks(30, 31, 29)], None, "cpu", [""] * 4),
+        ([SLOW, *blocks(30, 31, 30)], None, "cpu", [NO_CPU, "", "", ""]),
+        (blocks(30, 31, 900, 30), None, "cpu", ["", "", FAR_OFF, ""]),
+    ],
 )
-def test_the_noise_of_a_machine_counts(step_ms: tuple[float, ...]) -> None:
-    assert marked(blocks(*step_ms), Pace(30 / 1000, 1.9)) == [""] * len(step_ms)
-
-
-def test_a_block_far_from_the_others_is_disturbed_whatever_its_side_and_wherever_it_is() -> None:
-    warm_up = Pace(0.037, 1.9)
-    assert marked(blocks(37, 36, 6041, 38), warm_up) == ["", "", FAR_OFF, ""]
-    assert marked(blocks(37, 36, 6, 38), warm_up) == ["", "", FAR_OFF, ""]
-    assert marked(blocks(6041), warm_up) == [FAR_OFF], "the first has but the warm-up beside it"
-    assert marked(blocks(6041, 37), warm_up) == [FAR_OFF, ""], "and does not make the next one look odd"
-    assert marked(blocks(37, 37, 37), Pace(0.3, 1.9)) == [""] * 3, "nor does a warm-up that was disturbed itself"
-    assert marked(blocks(37, 36, 6041, 38), warm_up, device="cuda") == ["", "", FAR_OFF, ""]
-
-
-def test_a_look_at_more_blocks_takes_a_mark_back_or_makes_one() -> None:
-    of_process = blocks(400)
-    assert marked(of_process, Pace(0.1, 1.9)) == [FAR_OFF]
-    of_process += blocks(390, 410, 400)
-    assert marked(of_process, Pace(0.1, 1.9)) == [""] * 4, "it was the warm-up that was odd"
-    of_process = blocks(100)
-    assert marked(of_process, Pace(0.1, 1.9)) == [""]
-    assert marked(of_process + blocks(400, 390), Pace(0.1, 1.9)) == ["", FAR_OFF, FAR_OFF]
-    assert marked(of_process + blocks(400, 390, 410), Pace(0.1, 1.9)) == [FAR_OFF, "", "", ""]
-
-
-def test_a_block_with_next_to_no_cpu_time_is_disturbed_on_the_cpu_only() -> None:
-    of_process = [*blocks(30, 30, 30), *blocks(60, cores=0.1)]
-    assert marked(of_process, Pace(0.03, 1.9)) == ["", "", "", NO_CPU]
-    assert marked(blocks(30, 30, 60, cores=0.1), Pace(0.03, 0.1)) == [""] * 3, "it is what this process always takes"
-    of_process = [*blocks(30, 30, 30), *blocks(60, cores=0.1)]
-    assert marked(of_process, Pace(0.03, 1.9), device="cuda") == [""] * 4, "the device computes"
-
-
-def test_a_block_that_was_stopped_for_a_part_of_it_is_disturbed_on_the_cpu_only() -> None:
-    def stopped() -> list[Block]:
-        """Of 30 ms a step, with as long a pause: the CPU time of 30 ms in 60."""
-        return [*blocks(30, 31, 29), *blocks(60, cores=0.95)]
-
-    assert marked(stopped(), Pace(0.03, 1.9)) == ["", "", "", STOPPED]
-    assert marked(stopped(), Pace(0.03, 1.9), device="cuda") == [""] * 4, "the device computes"
-    assert marked([*blocks(30, 31, 29), *blocks(60)], Pace(0.03, 1.9)) == [""] * 4, "slower cores are noise"
-    assert marked([*blocks(30, 31, 29), *blocks(40, cores=1.0)], Pace(0.03, 1.9)) == [""] * 4, "not that much longer"
-    assert marked([*blocks(60, cores=0.95), *blocks(30, 31, 29)]) == [""] * 4, "the first of a run compiles"
-    of_process = blocks(60, cores=0.95)
-    assert marked(of_process, Pace(0.03, 1.9)) == [STOPPED]
-    assert marked(of_process + blocks(61, 60, 62, cores=0.95), Pace(0.03, 1.9)) == [""] * 4, "a mark is taken back"
-
-
-def test_what_others_disturbed_is_not_what_is_usual() -> None:
-    noisy = blocks(300, 310, 320, disturbed=True, disturbed_by=OTHERS)
-    assert marked([*noisy, *blocks(31)], Pace(0.03, 1.9)) == [OTHERS, OTHERS, OTHERS, ""]
-
-
-def test_the_first_block_of_a_training_run_may_compile_but_not_be_stopped() -> None:
-    assert marked(blocks(900, 30, 31, 30)) == [""] * 4
-    assert marked([*blocks(900, cores=0.02), *blocks(30, 31, 30)]) == [NO_CPU, "", "", ""]
-    assert marked(blocks(30, 31, 900, 30)) == ["", "", FAR_OFF, ""]
+def test_a_block_is_compared_with_the_others_of_its_process(
+    made: list[Block], warm_up: Pace | None, device: str, marks: list[str]
+) -> None:
+    made = [block.model_copy() for block in made]
+    for seen in range(1, len(made) + 1):  # the last look counts
+        mark_outliers(made[:seen], device, warm_up)
+    assert [block.disturbed_by for block in made] == marks
+    assert [block.disturbed for block in made] == [bool(mark) for mark in marks]
 
 
 LONGER = 160
@@ -164,9 +149,6 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert ratio_row(comparison)["why"] == DISTURBED
-    assert DISTURBED in reprs.html(comparison)
-    notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
-    assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
 
 
 def test_rounds_disturbed_in_every_take_are_in_no_mean(tmp_path: Path) -> None:
@@ -178,11 +160,10 @@ def test_rounds_disturbed_in_every_take_are_in_no_mean(tmp_path: Path) -> None:
             block.disturbed, block.wall_s = True, LONGER * block.wall_s
     assert comparison.ratio(MINDSPORE).estimate == pytest.approx(quiet.ratio(MINDSPORE).estimate, rel=0.01)
     assert comparison.ratio(MINDSPORE).processes == 4
-    rows, before = comparison.throughput(), quiet.throughput()
     for name in ("samples_per_second", "step_ms"):
-        assert rows[name].to_list() == pytest.approx(before[name].to_list(), rel=0.01)
-    pays, paid = (amortisation(one, TORCH, MINDSPORE).step for one in (comparison, quiet))
-    assert [each.estimate for each in pays] == pytest.approx([each.estimate for each in paid], rel=0.01)
+        assert list(comparison.throughput()[name]) == pytest.approx(list(quiet.throughput()[name]), rel=0.01)
+    pays, paid = ([each.estimate for each in amortisation(one, TORCH, MINDSPORE).step] for one in (comparison, quiet))
+    assert pays == pytest.approx(paid, rel=0.01)
     assert comparison.plan.half_width < 0.03, "of what counts"
     assert comparison.plan.spent_s == pytest.approx(quiet.plan.spent_s), "but all of it took its time"
 
@@ -267,20 +248,8 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert len(undisturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
-    assert "1 of 3 (disturbed)" in reprs.html(runs)
     (told,) = disturbed_runs([runs])
     assert told.startswith(f"{TORCH}: 1 of 3 training runs were disturbed")
-
-
-STOPPED_IN = 2
-
-
-def stopped_for(runs: TrainingRuns, seconds: float, epoch: int = STOPPED_IN) -> pd.Series:
-    """The first of ``runs``, once it was stopped in an epoch, as a row."""
-    (block,) = (block for block in runs.measurements[0].blocks if block.epoch == epoch)
-    block.disturbed, block.wall_s = True, block.wall_s + seconds
-    runs.measurements[0].epochs[epoch - 1].wall_s += seconds
-    return runs.runs().iloc[0]
 
 
 @pytest.mark.parametrize("stop", [6.0, 0.5])
@@ -288,14 +257,15 @@ def test_a_run_that_was_stopped_before_the_threshold_is_in_no_time_to_it(tmp_pat
     lab = SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 0.1 * min(epoch, 9), step=lambda _: 0.05)
     runs = lab.train([TORCH], seeds=[0, 1, 2], epochs=12, threshold=0.3)
     before, first_epoch = runs.runs(), runs.first_epoch(TORCH, with_compilation=False).estimate
-    row = stopped_for(runs, stop)
+    (block,) = (block for block in runs.measurements[0].blocks if block.epoch == 2)
+    block.disturbed, block.wall_s = True, block.wall_s + stop
+    runs.measurements[0].epochs[1].wall_s += stop
+    row = runs.runs().iloc[0]
     assert row["seconds_to_threshold"] == pytest.approx(before["seconds_to_threshold"][0] + stop)
     assert row["disturbed_time"] < 0.5, "of all its time"
     assert [m.seed for m in runs.measurements if m.seed in set(undisturbed(runs.runs())["seed"])] == [1, 2]
     assert row["epoch_s"] == pytest.approx(before["epoch_s"][0], rel=0.02), "of the epochs that were not"
     assert runs.first_epoch(TORCH, with_compilation=False).estimate == pytest.approx(first_epoch, rel=0.02)
-    (told,) = disturbed_runs([runs])
-    assert told.startswith(f"{TORCH}: 1 of 3 training runs")
 
 
 @pytest.mark.parametrize(
@@ -312,7 +282,7 @@ def test_a_process_that_was_stopped_in_its_warm_up_is_seen(chunks: list[tuple[fl
     assert interference.was_stopped(chunks) == stopped
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: float) -> interference.Seen:
+def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: float) -> SimpleNamespace:
     """What is seen beside a block during which each processor, of which the first is ours, was so long at work, and a
     quota took core seconds.
     """

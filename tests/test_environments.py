@@ -424,9 +424,7 @@ def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_
     every = [Condition(workload="linear", environment=name) for name in ("default", "other")]
     groups = []
     monkeypatch.setattr(roofline, "conditions", lambda *asked: every)
-    monkeypatch.setattr(
-        roofline, "_steps_per_second", lambda process_group, *_: groups.append(process_group) or ({}, [])
-    )
+    monkeypatch.setattr(roofline, "_steps_per_second", lambda group, *_: groups.append(group) or [])
     roofline.measure("cpu", "fp32", ["default", "other"], tmp_path, 1.0)
     assert groups == [[one] for one in every]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,8 +16,6 @@ import pytest
 from fixed_lab import FixedLab
 
 import benchlib.frameworks
-import benchlib.workloads
-from benchlib import variables
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
@@ -27,15 +26,7 @@ from benchlib.runner.processes import WorkerFailed, WorkerProcess
 from benchlib.stats.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.worker.channel import ChannelGarbage
 
-DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
-
-
-@pytest.fixture
-def toy_framework(monkeypatch):
-    monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))
-    monkeypatch.setattr(benchlib.frameworks, "__path__", [*benchlib.frameworks.__path__, str(DOUBLES / "frameworks")])
-    monkeypatch.setattr(benchlib.workloads, "__path__", [*benchlib.workloads.__path__, str(DOUBLES / "workloads")])
 
 
 @pytest.fixture
@@ -60,12 +51,6 @@ def place(monkeypatch):
         yield
 
 
-def command_of(process):
-    """Empty where it is none of this test's: others may run beside it."""
-    command = " ".join(process.cmdline())
-    return command if tempfile.gettempdir() in command else ""
-
-
 def repetitions_of(comparison, condition):
     """In which it was timed; how many of them give a ratio is for the host to say, which may be busy in all rounds."""
     return {m.repetition for m in comparison.measurements if m.ok and m.condition == condition}
@@ -74,12 +59,10 @@ def repetitions_of(comparison, condition):
 def ranks_alive():
     alive = []
     for process in psutil.process_iter():
-        try:
-            command = command_of(process)
-            if str(process_group.RANK) in command and process.status() != psutil.STATUS_ZOMBIE:
-                alive.append(command)
-        except psutil.Error:
-            continue
+        with contextlib.suppress(psutil.Error):
+            command = " ".join(process.cmdline())
+            of_test = tempfile.gettempdir() in command and str(process_group.RANK) in command
+            alive += [command] if of_test and process.status() != psutil.STATUS_ZOMBIE else []
     return alive
 
 
@@ -103,15 +86,10 @@ class TestToy:
         assert not ranks_alive()
 
     def test_gradients_that_are_not_exchanged_are_found_by_the_gate(self, lab, monkeypatch):
-        from benchlib.runner import processes
+        def alone(worker, message, send=WorkerProcess._request):
+            send(worker, {**message, **({"communication": False} if message["do"] == "open" else {})})
 
-        monkeypatch.setattr(
-            processes.WorkerProcess,
-            "_request",
-            lambda worker, message, send=processes.WorkerProcess._request: send(
-                worker, {**message, "communication": False} if message["do"] == "open" else message
-            ),
-        )
+        monkeypatch.setattr(WorkerProcess, "_request", alone)
         comparison = lab.compare([toy(), toy(2)], **QUICK)
         assert comparison.certificates[toy(2).key].verdict == DIFFERENT
         rows = comparison.ratios().set_index("role")
@@ -134,24 +112,16 @@ class TestToy:
         assert not ranks_alive()
 
     def test_a_process_that_dies_before_it_connects_ends_its_group_though_its_launcher_waits(self, lab):
-        job = prepare_job(toy(2), INITIAL_SEED, lab.inputs)
-        worker = WorkerProcess(job.condition, INITIAL_SEED, patience_s=60)
-        try:
-            launcher = psutil.Process(worker.process.pid)
-            started = []
+        with WorkerProcess(toy(2), INITIAL_SEED, patience_s=60) as worker:
+            launcher, started = psutil.Process(worker.process.pid), []
             while not started:  # between fork and exec a child has its launcher's command, which names the script, too
                 time.sleep(0.005)
-                commands = [(one, one.cmdline()) for one in launcher.children()]
-                started = [
-                    one for one, line in commands if str(process_group.RANK) in line and line != launcher.cmdline()
-                ]
+                commands = [(one, one.cmdline()) for one in launcher.children() if one.cmdline() != launcher.cmdline()]
+                started = [one for one, line in commands if str(process_group.RANK) in line]
             started[0].suspend()  # so that it has not connected
-            killed = threading.Timer(2, started[0].kill)
-            killed.start()
+            threading.Timer(2, started[0].kill).start()
             with pytest.raises(WorkerFailed, match=f"died in 'open' .process {started[0].pid}, .* is gone"):
                 worker.opened()
-        finally:
-            worker.end()
         assert not ranks_alive()
 
     def test_a_process_that_dies_between_its_blocks_ends_its_group_and_nothing_else(self, lab, monkeypatch):
@@ -194,11 +164,9 @@ class TestToy:
         assert "the launcher ended before all processes had started" in failure
         assert "no torchrun" in failure
 
-    def test_a_group_is_not_trained_to_a_threshold(self, lab):
+    def test_what_a_group_cannot_be_asked_is_refused(self, lab):
         with pytest.raises(BenchlibError, match="training runs are of one process"):
             lab.train([toy(2)], seeds=[0], epochs=1)
-
-    def test_more_processes_than_cores_are_refused(self, lab):
         with pytest.raises(BenchlibError, match=r"world_size 512 of 1 threads, but this machine has \d+ cores"):
             lab.compare([toy(), toy(512, batch_size=512)], **QUICK)
 
@@ -207,26 +175,24 @@ def test_what_the_processes_answer_is_put_together():
     one = {"started_s": 2.0, "wall_s": 0.5, "cpu_s": 1.0, "samples": 16, "steps": 4, "settings": {"threads": 1}}
     two = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 1.5, "samples": 16, "steps": 4, "settings": {"threads": 9}}
     both = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 2.5, "samples": 32, "steps": 4, "settings": {"threads": 1}}
+    one |= {"loss": 1.0, "files": {"a": "/a.py", "b": "/b.py"}}
+    two |= {"loss": 3.0, "files": {"b": "/b.py", "c": "/c.py"}}
+    both |= {"loss": 2.0, "files": {"a": "/a.py", "b": "/b.py", "c": "/c.py"}}
     assert process_group.merged([one, two]) == both
     assert process_group.merged([{"block": one}, {"block": two}]) == {"block": both}
-    assert process_group.merged([{"loss": 1.0}, {"loss": 3.0}]) == {"loss": 2.0}, (
-        "each has that of its part of the batch"
-    )
-    imported = [{"files": {"a": "/a.py", "b": "/b.py"}}, {"files": {"b": "/b.py", "c": "/c.py"}}]
-    assert process_group.merged(imported) == {"files": {"a": "/a.py", "b": "/b.py", "c": "/c.py"}}
     with pytest.raises(ChannelGarbage, match=r"do not have the same steps: \[4, 5\]"):
         process_group.merged([one, {**two, "steps": 5}])
 
 
-WRONG = [
-    ({"communication": False}, "one process has nobody to exchange gradients with"),
-    ({"world_size": 2}, "threads: say how many each of the 2 processes has"),
-    ({"world_size": 3, "threads": 1}, "batch_size 64: 3 processes cannot share it evenly"),
-    ({"world_size": 2, "threads": 1, "workload": "linear"}, "linear trains nothing that they could share"),
-]
-
-
-@pytest.mark.parametrize(("given", "said"), WRONG)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"communication": False}, "one process has nobody to exchange gradients with"),
+        ({"world_size": 2}, "threads: say how many each of the 2 processes has"),
+        ({"world_size": 3, "threads": 1}, "batch_size 64: 3 processes cannot share it evenly"),
+        ({"world_size": 2, "threads": 1, "workload": "linear"}, "linear trains nothing that they could share"),
+    ],
+)
 def test_a_group_that_has_no_sense_is_refused(given, said):
     with pytest.raises(BenchlibError, match=said):
         Condition(**{"workload": "cnn", **given})
@@ -235,16 +201,8 @@ def test_a_group_that_has_no_sense_is_refused(given, said):
 @pytest.mark.slow
 @pytest.mark.parametrize(("framework", "mode"), [("pytorch", "eager"), ("pytorch", "graph"), ("mindspore", "graph")])
 def test_two_processes_have_the_gradient_of_one(lab, framework, mode):
-    two = Condition(
-        workload="cnn",
-        framework=framework,
-        mode=mode,
-        lane="tuned",
-        world_size=2,
-        threads=1,
-        batch_size=8,
-        hyperparameters={"image_size": 8},
-    )
+    small = {"batch_size": 8, "hyperparameters": {"image_size": 8}}
+    two = Condition(workload="cnn", framework=framework, mode=mode, lane="tuned", world_size=2, threads=1, **small)
     certificate = lab.certify([two])[two.key]
     assert certificate.verdict == SAME, (certificate.reason, certificate.checks)
 
@@ -267,8 +225,7 @@ def test_a_group_starts_where_the_machine_s_own_name_does_not_resolve(monkeypatc
 def test_a_process_that_is_killed_ends_its_group_within_half_a_minute(tmp_path, framework, mode):
     condition = Condition(workload="cnn", framework=framework, mode=mode, lane="tuned", world_size=2, threads=1)
     job = prepare_job(condition, INITIAL_SEED, tmp_path)
-    worker = WorkerProcess(condition, INITIAL_SEED, 300)
-    try:
+    with WorkerProcess(condition, INITIAL_SEED, 300) as worker:
         worker.opened()
         worker.ask("build", **job.document())
         worker.ask("first_step")
@@ -280,5 +237,3 @@ def test_a_process_that_is_killed_ends_its_group_within_half_a_minute(tmp_path, 
             worker.finish("block")
         assert time.monotonic() - started < 30
         assert not ranks_alive()
-    finally:
-        worker.end()

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 
-import psutil
 import pytest
 
 from benchlib import scratch
@@ -27,8 +26,9 @@ def interrupt():
     time.sleep(0.01)  # a handler in Python runs between two instructions
 
 
-def interrupt_beside(folder):
-    assert folder.is_dir()
+@one_interrupt()
+def interrupt_after(do):
+    do()
     interrupt()
 
 
@@ -48,17 +48,8 @@ def test_the_first_comes_through_and_a_second_does_not_cut_the_end_short():
 
 
 def test_a_notebook_shows_a_line_of_it_and_not_where_it_was():
-    def work():
-        with one_interrupt():
-            yield
-
-    @one_interrupt()
-    def measure():
-        for _ in work():
-            interrupt()
-
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        measure()
+    with pytest.raises(KeyboardInterrupt) as stopped, one_interrupt(), one_interrupt():
+        interrupt()
     (line,) = stopped.value._render_traceback_()  # which IPython asks for
     assert "what was measured is kept" in line
 
@@ -74,28 +65,20 @@ def test_afterwards_interrupts_come_as_before():
 def test_a_worker_that_nobody_has_in_hand_yet_is_ended_and_other_processes_are_not(tmp_path):
     scratch = tmp_path / "benchlib-worker-x"
     scratch.mkdir()
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    other = subprocess.Popen(command, cwd=tmp_path)
-    started = []
-
-    def start():
-        started.append(subprocess.Popen(command, cwd=scratch, start_new_session=True))
-        interrupt()
-
-    with pytest.raises(KeyboardInterrupt), one_interrupt():
-        start()
-    assert started[0].wait(timeout=10) == -signal.SIGKILL
-    assert psutil.pid_exists(other.pid)
-    assert other.poll() is None
-    other.kill()
-    other.wait()
+    command, started = [sys.executable, "-c", "import time; time.sleep(60)"], []
+    with subprocess.Popen(command, cwd=tmp_path) as other:
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_after(lambda: started.append(subprocess.Popen(command, cwd=scratch, start_new_session=True)))
+        assert started[0].wait(timeout=10) == -signal.SIGKILL
+        assert other.poll() is None
+        other.kill()
 
 
 def test_scratch_that_nobody_has_in_hand_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
     kernel = scratch.make("kernel")
-    with pytest.raises(KeyboardInterrupt), one_interrupt():
-        interrupt_beside(scratch.make("worker"))
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_after(lambda: scratch.make("worker"))
     assert list(tmp_path.iterdir()) == [kernel], "that is whose notebook goes on"
     scratch.remove(kernel)
 

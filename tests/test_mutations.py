@@ -7,6 +7,7 @@ import importlib
 import subprocess
 import sys
 import venv
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -45,48 +46,26 @@ def _file(planting, mutant, framework):
     return (planting.plugins.OWN / mutant.place(framework)).read_text(encoding="utf-8")
 
 
-def test_mutants_are_of_every_workload_that_can_be_compared_in_the_frameworks_of_the_default_environment(planting):
+def test_mutants_are_many_of_many_kinds_in_every_model_framework_and_mode(planting):
     trials = list(planting.trials())
+    assert len(trials) >= 200
     several = {name for name in workloads.names() if len(workloads.load(name).frameworks()) > 1}
     comparable = several - {"copy"}  # a measure of the machine, whose given gradient is not of its output's shape
-    for framework in ("pytorch", "mindspore"):
-        assert {one.workload for one in trials if one.framework == framework} == comparable
-    assert {one.mutant.changes for one in trials} == {"trained", "speed", "nothing"}
-    assert len(trials) >= 200
-
-
-def test_mutants_of_each_framework_are_many_of_many_kinds_and_in_both_modes(planting):
-    trials = list(planting.trials())
     for framework in planting.FRAMEWORKS:
         own = [one for one in trials if one.framework == framework]
+        assert all(framework in workloads.load(one.workload).frameworks() for one in own)
+        assert framework not in ("pytorch", "mindspore") or {one.workload for one in own} == comparable
         assert len({one.mutant.what for one in own}) >= 25
         assert len({one.mutant.kind for one in own}) >= 20
         assert {one.mutant.changes for one in own} == {"trained", "speed", "nothing"}
         assert {one.mode for one in own} == {"eager", "graph"}
-        assert all(framework in workloads.load(one.workload).frameworks() for one in own)
-
-
-def test_several_mutants_are_of_each_model_in_each_framework_that_has_it(planting):
-    trials = list(planting.trials())
-    models = [name for name in workloads.names() if name == "resnet50_inference" or _trains(name)]
-    counts = {
-        (model, framework): sum((one.workload, one.framework) == (model, framework) for one in trials)
-        for model in models
-        for framework in workloads.load(model).frameworks()
-    }
-    assert min(counts.values()) >= 4, counts
-
-
-def test_mutants_of_each_model_are_in_graph_mode_too(planting):
-    tried = {(one.workload, one.framework) for one in planting.trials() if one.mode == "graph"}
-    wanted = {
-        (name, framework) for name in workloads.names() if _trains(name) for framework in ("pytorch", "mindspore")
-    }
-    assert wanted <= tried, wanted - tried
-
-
-def _trains(name):
-    return workloads.load(name).kind == "training"
+    counts = Counter((one.workload, one.framework) for one in trials)
+    in_graph = {(one.workload, one.framework) for one in trials if one.mode == "graph"}
+    for name in workloads.names():
+        trains = workloads.load(name).kind == "training"
+        for framework in workloads.load(name).frameworks() if trains or name == "resnet50_inference" else ():
+            assert counts[name, framework] >= 4
+            assert (name, framework) in in_graph or not trains or framework not in ("pytorch", "mindspore")
 
 
 @pytest.mark.parametrize(
@@ -124,13 +103,8 @@ def test_a_framework_whose_environment_is_not_there_is_named_and_left_out(
 
 @pytest.mark.parametrize("old", ["there is no such text", "import"], ids=["absent", "more than once"])
 def test_what_is_not_there_once_is_not_planted(planting, old):
-    mutant = planting.Mutant(
-        what="another model",
-        kind="layers",
-        file="workloads/cnn/{framework}.py",
-        workloads=["cnn"],
-        pytorch={"old": old, "new": ""},
-    )
+    place = {"file": "workloads/cnn/{framework}.py", "workloads": ["cnn"], "pytorch": {"old": old, "new": ""}}
+    mutant = planting.Mutant(what="another model", kind="layers", **place)
     with pytest.raises(SystemExit, match=r"cnn/pytorch.py: what 'another model' replaces is there \d+ times"):
         planting.planted(mutant, "pytorch")
 
@@ -140,9 +114,7 @@ def test_a_bed_has_the_packages_of_this_environment_and_one_file_of_its_own(plan
         bed = planting.Bed(tmp_path / "bed", "planted-0", sys.executable)
         for text in ("PLANTED = 1", "PLANTED = 2"):
             bed.plant("workloads/cnn/pytorch.py", text)
-            code = (
-                "import numpy; from benchlib.workloads.cnn import pytorch, workload; print(pytorch.__dict__['PLANTED'])"
-            )
+            code = "import numpy; from benchlib.workloads.cnn import pytorch, workload; print(vars(pytorch)['PLANTED'])"
             assert printed("planted-0", code, tmp_path) == text[-1]
     with pytest.raises(environments.BenchlibError, match="planted-0"):
         environments.find("planted-0")
@@ -151,13 +123,9 @@ def test_a_bed_has_the_packages_of_this_environment_and_one_file_of_its_own(plan
 def test_a_bed_has_the_packages_of_another_interpreter_and_none_of_this_one(planting, mutations, tmp_path):
     venv.create(tmp_path / "other", symlinks=True)
     other = tmp_path / "other" / "bin" / "python"
-    packages = subprocess.run(
-        [other, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    Path(packages, "only_there.py").write_text("PLACE = 'other'\n", encoding="utf-8")
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = subprocess.check_output([other, "-c", where], text=True)
+    Path(packages.strip(), "only_there.py").write_text("PLACE = 'other'\n", encoding="utf-8")
     with mutations._elsewhere(tmp_path / "environments"):
         bed = planting.Bed(tmp_path / "bed", "planted-0", str(other))
         bed.plant("errors.py", "PLANTED = 1")
@@ -197,16 +165,9 @@ def test_a_row_names_the_check_that_is_farthest_beyond_its_tolerance_or_nearest_
 def rows(**counts: int) -> pd.DataFrame:
     """So many rows of each verdict."""
     row = {"workload": "cnn", "framework": "pytorch", "mode": "eager", "kind": "loss", "what": "a sum"}
-    row |= {
-        "seen_by": "outputs",
-        "at": "0/outputs:0",
-        "times_allowed": 2.0,
-        "reason": "",
-        "refused": False,
-        "unseen": "why",
-    }
+    row |= {"seen_by": "outputs", "at": "0/outputs:0", "times_allowed": 2.0, "reason": "", "refused": False}
     verdicts = [verdict.replace("_", " ") for verdict, count in counts.items() for _ in range(count)]
-    return pd.DataFrame([{**row, "verdict": verdict, "changes": "trained"} for verdict in verdicts])
+    return pd.DataFrame([{**row, "unseen": "why", "verdict": verdict, "changes": "trained"} for verdict in verdicts])
 
 
 def test_it_is_good_if_97_of_100_are_caught_and_nothing_else_is_wrong(mutations):
@@ -218,48 +179,25 @@ def test_it_is_good_if_97_of_100_are_caught_and_nothing_else_is_wrong(mutations)
     assert mutations.is_good(pd.concat([good, rows(not_checked=1).assign(refused=True)], ignore_index=True))
 
 
-def test_the_summary_counts_what_was_caught_in_each_framework(mutations):
-    told = mutations.summary(
-        pd.concat(
-            [
-                rows(different=2, same=1),
-                rows(different=1).assign(framework="jax"),
-                rows(different=1).assign(framework="jax", kind="masks"),
-            ],
-            ignore_index=True,
-        )
-    )
-    assert "times allowed | passed | pytorch | jax |" in told
-    assert "| loss | 4 | 3 | 2, 2 | 1 | 2 of 3 | 1 of 1 |" in told
-    assert "| masks | 1 | 1 | 2, 2 | 0 | - | 1 of 1 |" in told
-
-
-def test_the_summary_names_each_that_passed(mutations):
+def test_the_summary_counts_what_was_caught_and_names_each_that_passed(mutations):
     told = mutations.summary(pd.concat([rows(different=2, same=1), rows(same=1).assign(changes="nothing")]))
     assert "3 differences planted that change something, 2 caught (66.7 %), 1 passed; 1 that change nothing." in told
-    assert "| loss | 3 | 2 | 2, 2 | 1 | 2 of 3 |" in told
     assert "| a sum | cnn pytorch eager | outputs 0/outputs:0 | 2 | why |" in told
 
 
 @pytest.mark.slow
 def test_a_handful_is_caught_and_what_changes_nothing_is_not(planting, mutations, tmp_path):
     wanted = {
-        ("conv2d", "pytorch", "eager", "the kernel is turned round"),
-        ("conv2d", "pytorch", "eager", "the bias is added behind the convolution"),
-        ("batchnorm2d", "mindspore", "eager", "another epsilon"),
-        ("gcn", "mindspore", "eager", "the penalty on both layers"),
-        ("gcn", "pytorch", "eager", "edges lead the other way"),
+        ("conv2d", "pytorch", "the kernel is turned round"): "different",
+        ("conv2d", "pytorch", "the bias is added behind the convolution"): "same",
+        ("batchnorm2d", "mindspore", "another epsilon"): "different",
+        ("gcn", "mindspore", "the penalty on both layers"): "different",
+        ("gcn", "pytorch", "edges lead the other way"): "same",
     }
-    chosen = [t for t in planting.trials() if (t.workload, t.framework, t.mode, t.mutant.what) in wanted]
-    assert len(chosen) == len(wanted)
+    eager = (one for one in planting.trials() if one.mode == "eager")
+    chosen = [one for one in eager if (one.workload, one.framework, one.mutant.what) in wanted]
     outcomes = mutations.outcomes(chosen, tmp_path)
-    assert {(row["what"], row["verdict"]) for row in outcomes} == {
-        ("the kernel is turned round", "different"),
-        ("the bias is added behind the convolution", "same"),
-        ("another epsilon", "different"),
-        ("the penalty on both layers", "different"),
-        ("edges lead the other way", "same"),
-    }
+    assert {(row["workload"], row["framework"], row["what"]): row["verdict"] for row in outcomes} == wanted
 
 
 def test_what_is_as_it_should_be_is_asked_for_by_mode_precision_and_name(mutations, monkeypatch):

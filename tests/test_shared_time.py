@@ -28,15 +28,9 @@ pytestmark = pytest.mark.usefixtures("toy_framework")
 
 
 @pytest.fixture(autouse=True)
-def neighbours_unseen(monkeypatch):
-    """What else goes on on this machine is no business of these tests."""
-    monkeypatch.setattr(interference, "_too_much", lambda *_: False)
-
-
-@pytest.fixture(autouse=True)
 def even(monkeypatch):
-    """Blocks take what they should, but for some percent that differ from process to process: the machine that the
-    tests run on may be busy.
+    """Short warm-ups, few rounds, and blocks that take what they should, but for some percent that differ from process
+    to process: the machine that the tests run on may be busy.
     """
     block = rounds._block
 
@@ -46,12 +40,8 @@ def even(monkeypatch):
         step_s = entry.job.condition.hyperparameters["burn_ms"] / 1000 * (1 + share / 5000)
         return measured.model_copy(update={"wall_s": measured.steps * step_s, "disturbed": False})
 
+    monkeypatch.setattr(interference, "_too_much", lambda *_: False)
     monkeypatch.setattr(rounds, "_block", timed)
-
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    """Short warm-ups, and few rounds."""
     monkeypatch.setattr(rounds, "WARM_UP_LIMIT_S", 0.02)
     monkeypatch.setattr(rounds, "PILOT_ROUNDS", rounds.LEAST_ROUNDS)
 
@@ -59,14 +49,8 @@ def short(monkeypatch):
 @pytest.fixture
 def started(monkeypatch):
     """The conditions whose processes were started."""
-    conditions = []
-    start = entries.WorkerProcess
-
-    def counted(condition, *arguments):
-        conditions.append(condition)
-        return start(condition, *arguments)
-
-    monkeypatch.setattr(entries, "WorkerProcess", counted)
+    conditions, start = [], entries.WorkerProcess
+    monkeypatch.setattr(entries, "WorkerProcess", lambda one, *how: conditions.append(one) or start(one, *how))
     return conditions
 
 
@@ -82,8 +66,9 @@ class Enough(Exception):
     """The time is not up, and all that the test asks for has been seen."""
 
 
-def until_told(times, lines):
-    """Takes what a lab says, into ``lines``; ends it when it has said so many times where its comparisons stand."""
+def until_told(times):
+    """Takes what a lab says; ends it when it has said so many times where its comparisons stand."""
+    lines = []
 
     def tell(line):
         lines.append(line)
@@ -91,6 +76,10 @@ def until_told(times, lines):
             raise Enough
 
     return tell
+
+
+def repetitions(comparisons):
+    return [len({m.repetition for m in one.measurements}) for one in comparisons]
 
 
 def groups():
@@ -120,12 +109,7 @@ def test_what_was_finished_is_kept_when_the_rest_is_stopped(tmp_path, monkeypatc
     assert [one.plan.ended for one in compared] == [PRECISION] * 2
     whole = Lab(outputs=tmp_path / "whole", patience_s=10).compare_each(groups(), **ASKED)
     for one, uninterrupted in zip(compared, whole, strict=True):
-        assert rounds_by_process(one) == rounds_by_process(uninterrupted)
         assert one.ratios().equals(uninterrupted.ratios())
-
-
-def rounds_by_process(comparison):
-    return {(m.file, m.role, m.condition.key): [b.round for b in m.blocks] for m in comparison.measurements}
 
 
 @pytest.mark.alone
@@ -181,17 +165,13 @@ def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):
     compared = pilots.compare_each(groups(), **COARSE)
     assert not any(one.measurements for one in compared)
     pilots.pilots()
-    assert [len({m.repetition for m in one.measurements}) for one in compared] == [3, 3]
+    assert repetitions(compared) == [3, 3]
     assert all(one.plan.ended is None for one in compared), "there is no budget of its own"
-    said = []
     with pytest.raises(Enough):
-        pilots.sharpen(time.monotonic() + 60, until_told(1, said))
-    counts = [len({m.repetition for m in one.measurements}) for one in compared]
-    assert min(counts) >= 3
-    assert max(counts) > 3
-    assert "widest half-width" in said[-1]
+        pilots.sharpen(time.monotonic() + 60, until_told(1))
+    assert sorted(repetitions(compared)) == [3, 4]
     read = lab_of(tmp_path, Measures.NOTHING).compare_each(groups(), **COARSE)
-    assert [len({m.repetition for m in one.measurements}) for one in read] == counts
+    assert repetitions(read) == repetitions(compared)
 
 
 def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_measures(tmp_path, monkeypatch, capsys):
@@ -219,42 +199,34 @@ def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_me
     assert measures(precision=0.002)
 
 
-def test_time_is_not_spent_beyond_its_end_or_where_nothing_is_wanted(tmp_path, started):
+@pytest.mark.parametrize(("asked", "seconds"), [(ASKED, 60), (COARSE, 0.2)], ids=["precise", "too late"])
+def test_time_is_not_spent_beyond_its_end_or_where_nothing_is_wanted(tmp_path, started, asked, seconds):
     lab = lab_of(tmp_path, Measures.LATER)
-    lab.compare_each(groups(), **ASKED)
+    lab.compare_each(groups(), **asked)
     lab.pilots()
     started.clear()
-    lab.sharpen(time.monotonic() + 60)
-    assert not started, "all have the precision asked for"
-    lab = lab_of(tmp_path, Measures.LATER)
-    lab.compare_each(groups(), **COARSE)
-    lab.pilots()
-    started.clear()
-    lab.sharpen(time.monotonic() + 0.2)
-    assert not started, "a repetition takes longer than that"
+    lab.sharpen(time.monotonic() + seconds)
+    assert not started
     lab_of(tmp_path, Measures.LATER).sharpen(time.monotonic() + 60)  # of nothing
 
 
 def test_time_goes_where_it_narrows_most(tmp_path, monkeypatch):
-    noisy = [toy(burn_ms=1.0), toy(burn_ms=2.0)]
-    quiet = [toy(burn_ms=3.0), toy(burn_ms=1.5)]
+    noisy, quiet = groups()
     block = rounds._block
 
-    def noise(entry, number, position, others):
-        measured = block(entry, number, position, others)
-        factor = 1.0
-        if entry.job.condition in noisy:
-            factor += 0.5 * (entry.measurement.repetition % 2 and entry.measurement.role == "baseline")
-        return measured.model_copy(update={"wall_s": measured.wall_s * factor})
+    def noise(entry, *details):
+        measured, own = block(entry, *details), entry.measurement
+        uneven = entry.job.condition in noisy and own.repetition % 2 and own.role == "baseline"
+        return measured.model_copy(update={"wall_s": measured.wall_s * (1.5 if uneven else 1.0)})
 
     monkeypatch.setattr(rounds, "_block", noise)
     lab = lab_of(tmp_path, Measures.LATER)
-    of_noisy, of_quiet = lab.compare_each([noisy, quiet], **COARSE)
+    compared = lab.compare_each([noisy, quiet], **COARSE)
     lab.pilots()
     with pytest.raises(Enough):
-        lab.sharpen(time.monotonic() + 60, until_told(3, []))
-    counts = [len({m.repetition for m in one.measurements}) for one in (of_noisy, of_quiet)]
-    assert counts[0] > counts[1], counts
+        lab.sharpen(time.monotonic() + 60, until_told(3))
+    of_noisy, of_quiet = repetitions(compared)
+    assert of_noisy > of_quiet
 
 
 def test_a_lab_that_measures_nothing_says_what_is_not_there(tmp_path, started):
@@ -341,18 +313,6 @@ def test_models_and_timers_that_could_not_be_checked_are_shown_where_nothing_is_
             assert repr(ask(other)) == repr([first])
         ask(lab_of(tmp_path))
         assert len(made) == 1 + again, made
-
-
-@pytest.mark.alone
-def test_timers_are_checked_once(tmp_path, monkeypatch):
-    checks = lab_of(tmp_path).check_timers([toy(burn_ms=10.0)])
-    again = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=10.0)])
-    assert checks == again
-    assert checks[0].ok
-    (path,) = (tmp_path / "outputs" / "timers").iterdir()
-    path.write_text("{")
-    with pytest.raises(NotMeasured):
-        lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=10.0)])
 
 
 def test_a_margin_that_is_none_is_refused(tmp_path):

@@ -15,7 +15,6 @@ import pytest
 
 from benchlib import environments, interpreters, plugins, variables
 from benchlib.condition import Condition
-from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.provenance import fingerprint, installed, knobs
@@ -47,12 +46,8 @@ def site_packages(tmp_path, monkeypatch):
 
 def opened(condition):
     """What a worker of the condition answers first, and its environment as the operating system has it."""
-    worker = WorkerProcess(condition, INITIAL_SEED, patience_s=120)
-    try:
-        answer = worker.opened()
-        return answer, psutil.Process(worker.pids()[0]).environ(), worker
-    finally:
-        worker.end()
+    with WorkerProcess(condition, INITIAL_SEED, patience_s=120) as worker:
+        return worker.opened(), psutil.Process(worker.pids()[0]).environ(), worker
 
 
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
@@ -138,29 +133,23 @@ def test_a_worker_is_started_with_what_its_measurement_records(tmp_path, monkeyp
     assert "secret" not in measurement.model_dump_json()
 
 
-def test_the_gates_own_settings_are_in_the_certificate_and_in_the_ledger(tmp_path):
-    lab = Lab(outputs=tmp_path, patience_s=120)
+def test_the_gates_own_settings_are_in_its_workers_in_the_certificate_and_in_the_ledger(tmp_path, monkeypatch):
+    started = []
+
+    def opened(worker, first=WorkerProcess.opened):
+        started.append(psutil.Process(worker.pids()[0]).environ()["OMP_WAIT_POLICY"])
+        return first(worker)
+
+    monkeypatch.setattr(WorkerProcess, "opened", opened)
     condition = Condition(**TOY)
-    certificate = lab.certify([condition])[condition.key]
+    certificate = Lab(outputs=tmp_path, patience_s=120).certify([condition])[condition.key]
     assert certificate.same, certificate.reason
+    assert started == ["passive"]
     assert certificate.knobs == {**knobs.of(condition), "OMP_WAIT_POLICY": "passive"}
     assert certificate.neutralised == {}, "it changes no number"
     row = knobs.Ledger([certificate]).frame.set_index("name").loc["OMP_WAIT_POLICY"]
     assert row["value"] == "passive"
     assert row["reason"].startswith("in the gate only")
-
-
-def test_the_gates_workers_are_started_with_what_is_recorded(tmp_path, monkeypatch):
-    started = []
-
-    def request_open(worker, seed, first=WorkerProcess._request_open):
-        started.append(psutil.Process(worker.pids()[0]).environ())
-        first(worker, seed)
-
-    monkeypatch.setattr(WorkerProcess, "_request_open", request_open)
-    (gated,) = gate.run([Condition(**TOY, batch_size=4)], tmp_path, 120)
-    assert gated.surroundings.knobs["OMP_WAIT_POLICY"] == "passive"
-    assert [one["OMP_WAIT_POLICY"] for one in started] == ["passive"]
 
 
 def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monkeypatch):
@@ -183,13 +172,10 @@ def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monk
     (own / "part").mkdir(parents=True)
     monkeypatch.setenv(variables.WORKER_PATH, str(own))
     seen = [variables.identity(Condition(**TOY))]
-    for file, text in {"one.py": "A = 1", "part/other.py": "A = 1", "notes": "", "README": "A"}.items():
+    texts = [("one.py", "A = 1"), ("part/other.py", "A = 1"), ("notes", ""), ("README", "A")]
+    for file, text in [*texts, ("one.py", "A = 2"), ("part/other.py", "A = 22")]:
         (own / file).write_text(text)
         seen.append(variables.identity(Condition(**TOY)))
-    (own / "one.py").write_text("A = 2")
-    seen.append(variables.identity(Condition(**TOY)))
-    (own / "part/other.py").write_text("A = 22")
-    seen.append(variables.identity(Condition(**TOY)))
     changed = [one != other for one, other in pairwise(seen)]
     assert changed == [True, True, False, False, True, True]
 

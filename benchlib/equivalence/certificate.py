@@ -41,15 +41,13 @@ class Forgiven(BaseModel):
 
 
 class Check(BaseModel):
-    """One quantity compared over all trials: ``difference`` is the largest that was not forgiven (``at`` is where),
-    ``worst`` the largest of all.
-    """
+    """One quantity compared over all trials."""
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     name: str
-    difference: float  # inf: missing, misshapen, or not finite
-    worst: float
+    difference: float  # the largest that was not forgiven, ``at``; inf: missing, misshapen, or not finite
+    worst: float  # of all
     at: str
     tolerance: float
     trials: int = 1  # in which it was compared
@@ -62,9 +60,7 @@ class Check(BaseModel):
 
     @property
     def unseen(self) -> list[str]:
-        """The arrays that were forgiven in every trial, or in all but the first, which takes fewer steps: nobody has
-        seen them agree.
-        """
+        """The arrays that nobody has seen agree: forgiven in all trials, or in all but the first, of fewer steps."""
         # What counts as 0 in both is seen to agree; what has no "/" is of no trial.
         places = [one.at.partition("/") for one in self.forgiven if "/" in one.at and one.left > LEFT]
         times = Counter(name for _, _, name in places)
@@ -158,13 +154,13 @@ class Certificate(Shown, BaseModel):
 
     def unlike(self, other: Certificate) -> list[str]:
         """The arrays that another certificate of the same condition does not have alike to the last bit, as
-        ``0/outputs:0`` and ``reference 0/outputs:0``; that is there in one of them only is not alike, either.
+        ``0/outputs:0`` and ``reference 0/outputs:0``.
         """
-        ours, its = self._every_digest(), other._every_digest()
+        ours, its = (
+            {**one.digests, **{f"reference {name}": digest for name, digest in one.reference_digests.items()}}
+            for one in (self, other)
+        )
         return sorted(name for name in ours.keys() | its.keys() if ours.get(name) != its.get(name))
-
-    def _every_digest(self) -> dict[str, str]:
-        return {**self.digests, **{f"reference {name}": one for name, one in self.reference_digests.items()}}
 
 
 def unexercised(certificates: Iterable[Certificate]) -> dict[str, list[str]]:

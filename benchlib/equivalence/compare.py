@@ -1,20 +1,15 @@
-"""Are two frameworks running the same model? The gate that stands before every ratio, and the certificate that it
-gives.
+"""Are two frameworks running the same model? The gate that stands before every ratio, and its certificate.
 
 From the same weights and batches, each condition's outputs, gradients, losses, changes of the weights, state that is
 not trained and evaluation outputs are compared with those of the reference, PyTorch eager on the CPU; then what its
 optimizer does to given weights with given gradients, and what dropout does, by itself. What cannot agree, such as
-dropout's masks, is switched off for the first part (``Workload.gate``), and the certificate says so.
+dropout's masks, is switched off for the first part (``Workload.gate``).
 
-Every trial counts. Networks have kinks (the two largest values of a pooling window, or a ReLU's input and 0, may lie
-within rounding of each other), where rounding decides which way a gradient goes: PyTorch's gradients of ``cnn`` on
-CIFAR-10 part from themselves there by 0.1 to 1 % when oneDNN is switched off or the mode is graph. So a difference
-that is larger than the tolerance is forgiven where, in the same trial, the same array of the reference differs from
-itself by as much, to a factor of ``OWN``, neither less nor more, once its weights were moved in the last digit and the
-batch turned round, or in its other lane, whose convolutions sum in another order (:class:`Forgiven`), by so little that
-its outputs stay within what is allowed, unless it is so in every trial, or in every trial after the first, which takes
-fewer steps: then nobody has seen the two agree. Outputs and the first loss are never forgiven. Gradients that are 0 in
-both but for rounding (:func:`zeros`) agree.
+Networks have kinks, such as a ReLU's input within rounding of 0, where rounding decides which way a gradient goes. So a
+difference beyond the tolerance is forgiven where, in the same trial, the same array of the reference differs from
+itself by as much, to a factor of ``OWN``, once its weights were moved in the last digit, or in its other lane; unless
+that is so in every trial, or in all but the first, which takes fewer steps: then nobody has seen the two agree. Outputs
+and the first loss are never forgiven. Gradients that are 0 in both but for rounding (:func:`zeros`) agree.
 """
 
 from __future__ import annotations
@@ -45,31 +40,22 @@ from benchlib.equivalence.tolerances import (
 from benchlib.errors import Failure
 
 AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
-"""What stands for the number of a trial in the names of arrays: the first trial made again, after all others; what is
-asked of the optimizer and of dropout by themselves.
-"""
+"""In the names of arrays, for the number of a trial: the first made again; the optimizer and dropout by themselves."""
 
 TRAINED, FED, FED_STEPS = "training", "training from given weights", "steps from given weights"
-"""The checks of a longer training: each on its own way; from the reference's weights again and again, the losses, and
-how far steps go.
-"""
+"""The checks of a longer training, see :func:`with_training`."""
 
 
 class Own(NamedTuple):
-    """By how much an array of the reference differs from itself, and what was done for that: weights moved by so many
-    units in the last digit, or another lane. ``left`` is of what counts as 0, see :func:`zeros`: how many times larger
-    the gradient is than what rounding does to it.
-    """
+    """By how much an array of the reference differs from itself, and what was done for that."""
 
     difference: float
-    by: str
-    left: float = np.inf
+    by: str  # weights moved by so many units in the last digit, or another lane
+    left: float = np.inf  # of what counts as 0, see :func:`zeros`: how many times larger than rounding it is
 
 
 NONE = Own(0.0, "")
-
-Differences = dict[str, dict[str, float]]
-"""By quantity and array."""
+Differences = dict[str, dict[str, float]]  # by quantity and array
 
 
 def certify(
@@ -83,8 +69,7 @@ def certify(
     exercised: Mapping[str, bool] | None = None,
 ) -> Certificate:
     """Compare what a gated condition computed with what the reference did, or say which of the two failed.
-    ``gate_environment`` is what was set for the gate only, ``inputs`` the hashes of what both were given, ``own`` by
-    how much arrays of the reference differ from themselves (see :func:`own_differences`).
+    ``gate_environment`` is what was set for the gate only, ``inputs`` the hashes of what both were given.
     """
     neutralised = {**workloads.load(condition.workload).gate.hyperparameters, **gate_environment}
     told = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
@@ -98,8 +83,8 @@ def certify(
         trials=len(_trials(found)),
         checks=[*checks, *_of_dropout(condition, found, expected)],
         exercised=dict(exercised or {}),
-        digests=digests(found),
-        reference_digests=digests(expected),
+        digests={name: _digest(array) for name, array in sorted(found.items())},
+        reference_digests={name: _digest(array) for name, array in sorted(expected.items())},
     )
 
 
@@ -115,10 +100,9 @@ def with_training(
     fed: np.ndarray | None,
     moved: Mapping[str, np.ndarray],
 ) -> Certificate:
-    """The certificate with what a longer training showed: losses (2, steps) of its condition and of the reference, each
-    on its ``own`` way (see :func:`training_check`, for ``moved``, too); and losses and how far steps moved the weights
-    (2, steps, 2) where it was ``fed`` the reference's weights again and again, which rounding never explains. At least
-    one of the two.
+    """The certificate with what a longer training showed, at least one of: losses (2, steps) of its condition and of
+    the reference, each on its ``own`` way (see :func:`training_check`); and losses and how far steps moved the weights
+    (2, steps, 2) where it was ``fed`` the reference's weights again and again, which rounding never explains.
     """
     condition, every = certificate.condition, {TRAINED: own, FED: fed}
     seen = {name: one for name, one in every.items() if one is not None}
@@ -179,23 +163,17 @@ def _apart(losses: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(apart), apart, np.inf)
 
 
-def digests(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """A hash of each array, of its type, shape and bytes, by its name."""
-    return {name: _digest(array) for name, array in sorted(arrays.items())}
-
-
 def _digest(array: np.ndarray) -> str:
-    whole = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
-    whole.update(np.ascontiguousarray(array).tobytes())
-    return whole.hexdigest()[:16]
+    """A hash of its type, shape and bytes."""
+    whole = f"{array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+    return hashlib.sha256(whole).hexdigest()[:16]
 
 
 def differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float]
 ) -> Differences:
     """By quantity, the largest relative difference (of predictions: the share that is not the same) of each of two sets
-    of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), over the trials that were ``found``: more may be
-    expected.
+    of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), over the trials that were ``found``.
     """
     made = {_trial(name) for name in found}
     groups: dict[tuple[str, str], list[str]] = {}
@@ -223,9 +201,8 @@ def compare(differences: Differences, allowed: Mapping[str, float], own: Mapping
 
 
 def beyond(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> set[int]:
-    """The trials in which something differs by more than is allowed, and that the reference has to make again, from
-    weights that are rounded the other way, to know whether rounding explains it. None where something differs that is
-    never forgiven: whatever rounding explains, the two are not the same.
+    """The trials in which something differs by more than is allowed, and that the reference has to make again, to know
+    whether rounding explains it. None where something differs that is never forgiven.
     """
     if any(
         difference > allowed[quantity]
@@ -257,9 +234,7 @@ def small_gradients(found: Mapping[str, np.ndarray], expected: Mapping[str, np.n
 
 
 def rounding(arrays: Mapping[str, np.ndarray], moved: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    """What rounding does to gradients and updates: by how much they differ from those of ``moved`` weights, in the
-    median, so that a kink which some of these meet does not count.
-    """
+    """By how much gradients and updates differ from those of ``moved`` weights, in the median: some may meet a kink."""
     names = [name for name in moved[0].keys() & arrays.keys() if _quantity(name) in {"gradients", "updates"}]
     return {name: float(np.median([_size(one[name] - arrays[name]) for one in moved])) for name in names}
 
@@ -362,9 +337,7 @@ def _share_of_others(found: np.ndarray | None, expected: np.ndarray | None) -> f
 
 
 def _difference(found: np.ndarray | None, expected: np.ndarray | None, floor: float) -> float:
-    """Largest difference relative to the largest expected value; infinite where an array is missing, misshapen or not
-    finite.
-    """
+    """Relative to the largest expected value; infinite where an array is missing, misshapen or not finite."""
     if found is None or expected is None or found.shape != expected.shape:
         return np.inf
     scale = max(float(np.abs(expected).max()), floor, np.finfo(np.float32).tiny)
@@ -376,9 +349,7 @@ def _of_probe(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], tolerance: float
 ) -> dict[str, float]:
     """By how much what the optimizer does differs, number by number, over each stretch of steps: relative to what the
-    reference's does to the same number, or to what rounding leaves of it.
-
-    So a number that has no gradient shows its decay, and one whose gradient is small shows epsilon, each at full size.
+    reference's does to the same number, or to what rounding leaves of it. So decay and epsilon show at full size.
     """
     prefix = f"{PROBE}/weights "
     steps: dict[str, list[int]] = {}
@@ -432,9 +403,7 @@ def _check(quantity: str, differences: Mapping[str, float], tolerance: float, ow
 def _of_dropout(
     condition: Condition, found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
 ) -> list[Check]:
-    """What dropout did in the places where the workload declares one, see ``benchlib.worker.check.dropped``, and how
-    far steps moved the weights, see ``lived`` there.
-    """
+    """What dropout did where the workload declares it, and how far steps moved the weights: see ``worker.check``."""
     seen = {name.partition("/")[2]: array for name, array in found.items() if _trial(name) == DROPOUT}
     if not seen:
         return []

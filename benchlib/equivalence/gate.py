@@ -1,10 +1,9 @@
 """The equivalence gate's measuring half: what two workers compute from the same weights and batches, in fresh
 processes, before any ratio.
 
-Conditions that differ in nothing that a process has once (framework, environment, mode, precision, device, knobs,
-cores) share one here, and on the CPU two processes are at work at a time, each on its half of the cores: nothing is
-timed. The references come first; where no other process is left to start, a second one takes a part of what another
-would do. What each is asked is in ``benchlib.equivalence.trials``.
+Conditions that differ in nothing that a process has once share one here, and on the CPU two processes are at work at a
+time, each on its half of the cores: nothing is timed. The references come first; where no other process is left to
+start, a second one takes a part of what another would do. What each is asked is in ``benchlib.equivalence.trials``.
 """
 
 from __future__ import annotations
@@ -40,18 +39,14 @@ from benchlib.worker import check, files
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
 
-AT_ONCE = 2
-"""Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
-memory a framework may take as a whole, one.
-"""
+AT_ONCE = 2  # processes: most of what they do keeps one core busy. On an accelerator, which one may take whole, one
 
 FED_EVERY = 2
 """Steps of a longer training after which both are given the same weights, where rounding has parted them: the loss of
 the second shows what the first did.
 """
 
-MOVED_TRAININGS = 16
-"""Times that the reference is trained again, at most: which ReLU parts two frameworks is a matter of chance."""
+MOVED_TRAININGS = 16  # times that the reference is trained again, at most: which ReLU parts two is a matter of chance
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
@@ -65,7 +60,7 @@ REASONS = {
 
 def gated(condition: Condition) -> Condition:
     """The condition as the gate runs it: a small batch, and half the workload's own learning rate unless it says
-    otherwise for this. What its workload has to neutralise is, where trials are made of it (``equivalence.neutral``).
+    otherwise for this.
     """
     workload = workloads.load(condition.workload)
     return condition.but(
@@ -78,9 +73,7 @@ def gated(condition: Condition) -> Condition:
 
 
 def proved_first(condition: Condition) -> list[Condition]:
-    """What has to be the same before a gated condition can be, because that is looked into more closely: mixed
-    precision in fp32, several processes in one. Empty: it is looked into by itself.
-    """
+    """What has to be the same before a gated condition can be: mixed precision in fp32, several processes in one."""
     one = {"world_size": 1, "threads": None, "communication": True} if condition.world_size > 1 else {}
     exact = {"precision": "fp32"} if condition.precision != "fp32" else {}
     changes = [{**one, **exact}, one, exact]
@@ -94,12 +87,9 @@ def reason(condition: Condition, name: str) -> str:
 
 
 def reference(condition: Condition) -> Condition:
-    """What a gated condition is compared with: PyTorch (a workload without it, or where it is not there: the first
-    framework that is), eager if it has that, on the CPU, in the default environment (one that offers none of the
-    workload's frameworks: the first by name that does) and lane, in one process, which gets the whole batch.
-
-    It is the same for every condition of a workload, whatever its environment: two that are the same as it are the
-    same as each other.
+    """What a gated condition is compared with: PyTorch (or the first framework that is there), eager if it has that, on
+    the CPU, in the default environment (or the first by name that offers one of the workload's frameworks) and lane, in
+    one process. It is the same for every condition of a workload: two that are the same as it are the same.
     """
     environment, framework = _referred_to(frameworks.of(workloads.load(condition.workload)))
     modes = frameworks.modes(framework)
@@ -123,10 +113,8 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Trained:
-    """A longer training: losses (2, steps) of a gated condition and of its reference where each went its ``own`` way,
-    and losses and how far each step moved the weights (2, steps, 2) where it was ``fed`` the reference's weights again
-    and again; None: that was not done. Where they part on their own ways, losses (steps,) of the reference from weights
-    that were ``moved`` in the last digit, by what was done.
+    """A longer training, see ``compare.with_training``; None: that was not done. Where the two part on their own ways,
+    losses (steps,) of the reference from weights that were ``moved`` in the last digit, by what was done.
     """
 
     own: np.ndarray | None = None
@@ -135,16 +123,14 @@ class Trained:
 
 
 def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> Trained | tuple[Failure, Whose]:
-    """A gated condition and its reference in a longer training, side by side, on batches of the data in its own order;
-    or why there is none, and whose failure that is. With the settings of the gate's batches and the workload's usual
-    rate, but without dropout.
+    """A gated condition and its reference in a longer training, side by side, on batches of the data in its own order,
+    with the workload's usual rate, but without dropout; or why there is none, and whose failure that is.
 
     Each goes its own way. Where they part, the reference is trained again from moved weights until one of these parts
-    from it about as soon and as far, ``MOVED_TRAININGS`` times at most: a ReLU within rounding of 0 parts them. What
-    comes after that says nothing any more, so they are trained once again, both from the reference's weights and with a
-    fresh optimizer before every second step, whose loss shows what the step before it did. A workload that makes
-    rounding grow (``Gate.fed``) is trained in that way only, and given weights before every step: the losses of
-    ``resnet50`` are 0.06 apart after a single one. How far each step moves the weights is compared, too.
+    from it about as soon and as far, ``MOVED_TRAININGS`` times at most. What comes after that says nothing any more, so
+    they are trained once again, both from the reference's weights and with a fresh optimizer before every second step,
+    whose loss shows what the step before it did. A workload that makes rounding grow (``Gate.fed``) is trained in that
+    way only, before every step: the losses of ``resnet50`` are 0.06 apart after a single one.
     """
     pair: dict[Whose, tuple[WorkerProcess, Job]] = {}
     whose: Whose = "condition"
@@ -204,21 +190,15 @@ def _trained_again(worker: WorkerProcess, job: Job, number: int, steps: int) -> 
     return np.array([answer["loss"] for answer in answers])
 
 
-NOT_STARTED = Surroundings()
-"""Of a condition whose worker could not be started."""
-
-
 class Gated(NamedTuple):
-    """A condition with what it and what its reference computed, by how much arrays of the reference differ from
-    themselves where that was asked, with what the condition's worker was started, and the job of the trials.
-    """
+    """A condition with what it and what its reference computed."""
 
     condition: Condition
     computed: Computed
     expected: Computed
-    own: dict[str, Own]
+    own: dict[str, Own]  # by how much arrays of the reference differ from themselves, where that was asked
     surroundings: Surroundings
-    job: Job
+    job: Job  # of the trials
 
 
 def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) -> Certificate:
@@ -243,9 +223,7 @@ def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) 
 
 
 def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
-    """Each of ``conditions``, once, as soon as it and its reference have computed. A reference makes trials when they
-    are asked for.
-    """
+    """Each of ``conditions``, once, as soon as it and its reference have computed."""
     workers = _Workers()
     conditions = list(dict.fromkeys(conditions))
     awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
@@ -270,7 +248,7 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
                 unpaired[condition] = computed
             for one in [one for one in unpaired if reference(one) in expected.found]:
                 its, own = reference(one), expected.own.get(one, {})
-                surroundings = workers.surroundings.get(one, NOT_STARTED)
+                surroundings = workers.surroundings.get(one, Surroundings())
                 yield Gated(one, unpaired.pop(one), expected.found[its], own, surroundings, prepare(one))
                 awaited[its] -= 1
                 if not awaited[its]:
@@ -278,9 +256,8 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
 
 
 def _groups(conditions: list[Condition], references: Iterable[Condition]) -> list[list[Condition]]:
-    """All of them by the process that they share: those of the references first, in the order in which the others ask
-    for them, then, of the others, those that compile, which one core does; last those with most to do, which can be
-    shared.
+    """All of them by the process that they share: references first, in the order in which the others ask for them, then
+    those that compile, which one core does; last those with most to do, which can be shared.
     """
     others = _alike(one for one in conditions if one not in references)
     others.sort(key=lambda group: (group[0].mode == "eager", len(group)))
@@ -345,9 +322,7 @@ class _Expected:
 
 
 class _Group:
-    """Conditions that one process can do, or two that share them: each takes the next, in order, so that whatever one
-    waits for has been taken before it.
-    """
+    """Conditions that one process can do, or two that share them: each takes the next, in order."""
 
     def __init__(self, conditions: Iterable[Condition]) -> None:
         self._left = deque(conditions)
@@ -371,8 +346,8 @@ def _made(
     prepare: Callable[[Condition], Job],
     patience_s: float,
 ) -> Iterator[tuple[Condition, Computed]]:
-    """What ``conditions`` compute, in groups, as soon as each has, ``AT_ONCE`` processes at a time. A group starts no
-    sooner than those before it: whatever it waits for is at work, or done.
+    """What ``conditions`` compute, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
+    before it: whatever it waits for is at work, or done.
     """
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
     on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port
@@ -425,9 +400,7 @@ def _made(
 
 @contextmanager
 def _share_of_cores(shares: SimpleQueue[list[int]]) -> Iterator[None]:
-    """What this thread starts is bound to a share: processes whose threads are as many as all cores would wait for each
-    other's.
-    """
+    """What this thread starts is bound to a share: as many threads as all cores would wait for each other's."""
     every, share = os.sched_getaffinity(0), shares.get()
     try:
         os.sched_setaffinity(0, share or every)

@@ -24,18 +24,13 @@ from benchlib.workloads import Samples, Workload
 BATCHES = DISTINCT_BATCHES  # that a worker holds
 
 LABELS, KINDS = 32, 4
-"""Of labels, however many a sample has, and of another field with a number for each sample, each value is to be met if
-there are so many at most, and if there are more it is said how many were; of another one with several numbers for each,
-such as segments or a mask, if there are so few.
+"""Of labels, and of another field with a number for each sample, each value is to be met if there are so many at most,
+else it is said how many were; of a field with several numbers for each sample, such as a mask, if there are so few.
 """
 
 NO_LABEL = -1  # stands where there is none, and counts for none
-
-TO_MEET = "to_meet"
-"""The array, of a gated condition's data, that says which values its samples are to have, as JSON."""
-
-SPREAD = 0.05
-"""Standard deviation of what is put on an array that begins as the same number everywhere."""
+TO_MEET = "to_meet"  # the array that says which values the samples are to have, as JSON
+SPREAD = 0.05  # standard deviation of what is put on an array that begins as the same number everywhere
 
 
 def prepare(condition: Condition, inputs: Path) -> Job:
@@ -53,11 +48,8 @@ def prepare(condition: Condition, inputs: Path) -> Job:
 
 def exercised(job: Job, batches: int) -> dict[str, bool]:
     """What the data of a workload can contain, and whether the first so many batches of a prepared ``job`` do; empty
-    for an operator, whose inputs are drawn.
-
-    Where a field has too many values to list them, its entry says how many of them the batches have, such as "labels:
-    61 of 3,995" of words, and is met by all of them only. So a vocabulary that is larger than what the batches hold is
-    never exercised: what a model does with the other labels, nobody has seen.
+    for an operator, whose inputs are drawn. Where a field has too many values to list them, its entry says how many of
+    them the batches have, such as "labels: 61 of 3,995" of words, and is met by all of them only.
     """
     if job.orders is None:
         return {}
@@ -118,9 +110,7 @@ def _count(values: np.ndarray) -> int:
 
 
 def _distinct(array: np.ndarray) -> np.ndarray:
-    """The values of a field with several numbers for each sample; those of a few samples if they are too many already:
-    nobody sorts all pixels of a data set.
-    """
+    """The values of a field with several numbers for each sample; of a few samples if these are too many already."""
     few = np.unique(array[:64])
     return few if len(few) > KINDS else np.unique(array)
 
@@ -146,9 +136,8 @@ def _rows(
     most: int,
     batch_size: int,
 ) -> dict[str, np.ndarray]:
-    """Samples for ``most`` places: each is the one that shows most of what no sample has shown before; of those the one
-    that shows what fewer samples have than there are places, or most of what none of its batch has; and of those the
-    one with most new values of the fields that have ``many``.
+    """Samples for ``most`` places: each shows most of what no sample has shown before; of those, what fewer samples
+    have than there are places, or most of what none of its batch has; of those, most new values of the ``many`` fields.
     """
     shown = [*(one.shown(every) for one in workload.exercises.values()), *_values(every, values).values()]
     table = np.array(shown, dtype=float).reshape(-1, len(_any(every))).T

@@ -34,30 +34,25 @@ TOLERANCES = {
     "gradients": 1e-4,
     "first loss": 1e-5,
     "losses": 1e-5,
-    "updates": 1e-4,
-    "state": 1e-4,
+    "updates": 1e-4,  # what steps add to the trained weights
+    "state": 1e-4,  # what they add to the rest, such as running statistics
     "evaluation outputs": 1e-4,
-    "predictions": 0.0,
-    "repetition": 1e-5,
-    "optimizer": 1e-3,
+    "predictions": 0.0,  # the share that is not the same
+    "repetition": 1e-5,  # the first trial against itself
+    "optimizer": 1e-3,  # what it adds of given gradients, see ``compare._of_probe``
 }
-"""Largest relative difference allowed on the CPU, in fp32. Between frameworks with equal models it is about 1e-6.
-``updates`` are what steps add to the trained weights, ``state`` what they add to the rest, such as running statistics;
-``optimizer`` is the first of these of given gradients (see ``equivalence._of_probe``), ``predictions`` the share that
-is not the same, ``repetition`` the first trial against itself.
-"""
+"""Largest relative difference allowed on the CPU, in fp32. Between frameworks with equal models it is about 1e-6."""
 
 DEEP = {"outputs": 2, "gradients": 5, "updates": 5, "8 steps with dropout": 3, "8 steps in a row": 10}
 """So many times that is allowed for a model that makes rounding grow (``Gate.fed``). PyTorch's ``resnet50`` and
 ``googlenet``, from weights that are moved by 8 units in the last digit, or in the lane ``tuned``, differ from
-themselves by up to 1.2e-5 in outputs and 2e-4 in gradients where they meet no kink (from four and three seeds of
-weights). Eight steps of ``googlenet`` with other masks move a bias by up to 1.9 times as much, of ``resnet50`` in the
-lane ``tuned`` by 1.1 times.
+themselves by up to 1.2e-5 in outputs and 2e-4 in gradients where they meet no kink. Eight steps of ``googlenet`` with
+other masks move a bias by up to 1.9 times as much, of ``resnet50`` in the lane ``tuned`` by 1.1 times.
 """
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
-"""The same on an NVIDIA GPU, whose libraries sum in other orders and may use Winograd's convolution. TF32 is off in the
-gate (``benchlib.provenance.knobs.GATE``). Not set from a run on a GPU: none has been at hand.
+"""The same on an NVIDIA GPU, whose libraries sum in other orders. TF32 is off in the gate
+(``benchlib.provenance.knobs.GATE``). Not set from a run on a GPU: none has been at hand.
 """
 
 HALF_TOLERANCES = {
@@ -90,45 +85,36 @@ MIXED_TOLERANCES = {
 }
 """The largest relative differences that mixed precision may have from fp32: of outputs about 16 roundings. Of gradients
 each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go:
-rounding as coarse as that meets kinks in every batch and turns single gradients another way, those
-of ``cnn`` by 0.1 of the largest, those of ``googlenet`` altogether. This is there to find a wrong cast, a loss that is
-scaled twice, gradients that nobody has unscaled or a step that is left out. That the model is the same is shown in
-fp32: mixed precision is certified only where the same framework, mode, device and lane are in fp32, too. Which words
-are decoded is not asked, where rounding decides near ties.
+rounding as coarse as that meets kinks in every batch and turns single gradients another way, those of ``cnn`` by 0.1 of
+the largest. This is there to find a wrong cast, a loss that is scaled twice, gradients that nobody has unscaled or a
+step that is left out. Mixed precision is certified only where the same framework, mode, device and lane are in fp32,
+too. Which words are decoded is not asked, where rounding decides near ties.
 """
 
 DROPOUT_TOLERANCES = {
-    "dropout places": 0.0,
-    "dropout sizes": 0.0,
-    "dropout inputs": 0.1,
-    "dropout share": 5.0,
-    "dropout scale": 1e-4,
-    "dropout masks": 6.0,
-    "dropout repeats": 0.0,
-    "dropout in steps": 1.0,
+    "dropout places": 0.0,  # more or fewer than the workload declares
+    "dropout sizes": 0.0,  # more or fewer numbers that they are given than the reference's
+    "dropout inputs": 0.1,  # relative difference of these, root mean square; other masks in places before make 2 %
+    "dropout share": 5.0,  # standard deviations by which the share of zeros is off
+    "dropout scale": 1e-4,  # relative difference of what is left from 1 / (1 - p) of what it was
+    "dropout masks": 6.0,  # standard deviations by which neighbours are dropped together more or less often
+    "dropout repeats": 0.0,  # the same dropped in two passes, or in two places
+    "dropout in steps": 1.0,  # times the losses of steps from the same weights are less apart than ``DROPS``
+    # By how much steps in a row move weights (three with dropout: all together) farther than the reference's, or less
+    # far; three with other masks by up to 0.13 in all workloads, without momentum by 0.87.
     "3 steps with dropout": 0.5,
     "8 steps with dropout": 1.0,
     "3 steps in a row": 0.05,
     "8 steps in a row": 0.05,
-    "evaluation repeats": 0.0,
+    "evaluation repeats": 0.0,  # relative difference of two evaluations of the same batch
 }
-"""Of dropout at work, and of steps in a row: how many places are more or fewer than the workload declares; how many
-numbers more or fewer they are given than the reference's, and by how much, relatively, the root mean square of these
-differs (other masks in the places before make it 2 % at most); by how many standard deviations the share of zeros is
-off; by how much, relatively, what is left is not 1 / (1 - p) of what it was; by how many standard deviations numbers
-beside each other are dropped together more or less often than by chance; how often the same are dropped in two passes,
-or in two places; how often the losses of steps from the same weights and batch would have to be as far apart as they
-are to be ``DROPS`` apart; by how much, relatively, steps in a row move each weight (three with dropout: all together)
-farther than the reference's do, or less far (three with other masks by up to 0.13 in all workloads, without momentum by
-0.87); by how much two evaluations of the same batch differ.
-"""
+"""Of dropout at work, and of steps in a row."""
 
 MIXED_DROPOUT_TOLERANCES = {"dropout scale": 0.03, "3 steps in a row": 0.25, "8 steps in a row": 0.5}
-"""What is another in mixed precision. 1 / (1 - p) is rounded, and what it is multiplied with, small numbers in fp16
-more than others: up to 0.01 in ``cnn``, ``gcn``, ``seq2seq`` and ``bert``; where nothing is scaled it is off by p.
-Steps move a weight as far as ``update size`` of ``MIXED_TOLERANCES`` allows, and in eight twice that: those of
-``resnet50`` in JAX, in bf16, by up to 0.08 and 0.21 more or less, of ``gru`` by 0.002. ``googlenet``, and ``resnet50``
-in other frameworks, have not been tried.
+"""What is another in mixed precision. 1 / (1 - p) is rounded, and what it is multiplied with: up to 0.01 in ``cnn``,
+``gcn``, ``seq2seq`` and ``bert``; where nothing is scaled it is off by p. Steps move a weight as far as ``update size``
+of ``MIXED_TOLERANCES`` allows, and in eight twice that: those of ``resnet50`` in JAX, in bf16, by up to 0.08 and 0.21
+more or less, of ``gru`` by 0.002. ``googlenet``, and ``resnet50`` in other frameworks, have not been tried.
 """
 
 DROPS = 2e-5
@@ -154,22 +140,20 @@ update, by half a unit in the last of 24 digits. What a step adds cannot be know
 
 OWN = 2.0
 """A difference is forgiven where the reference differs from itself by as much, to this factor: both are the outcome of
-chance, which way a few numbers were rounded. One that is many times smaller than the reference's own has another
-reason, as has one that is many times larger.
+chance, which way a few numbers were rounded. One that is many times smaller or larger has another reason.
 """
-
 
 LEFT = 256.0
 """A gradient below ``NEGLIGIBLE`` that is at most so many times what rounding does to it counts as 0. Sums of equal
 numbers are rounded the same way again and again: of a bias that batch normalisation cancels up to 20 times as much was
-left, over 4,096 places in PyTorch and in MindSpore. Where no kink was met, all others were 2,000 times as large or more
-in ``resnet50``, 28,000 times in ``googlenet``, 240,000 times in ``cnn``, ``bert``, ``gcn``, ``gru`` and ``lstm``.
+left. Where no kink was met, all others were 2,000 times as large or more in ``resnet50``, 28,000 times in
+``googlenet``, 240,000 times in ``cnn``, ``bert``, ``gcn``, ``gru`` and ``lstm``.
 """
 
 
 def explains(own: float, difference: float, left: float = math.inf) -> bool:
     """Is a difference of the reference from itself of the size of the difference of a condition from it? Of what counts
-    as 0, because no more than rounding is ``left`` of it: is the difference no more than rounding leaves?
+    as 0: is the difference no more than rounding leaves?
     """
     return difference <= LEFT * own if left <= LEFT else difference / OWN <= own <= OWN * difference
 

@@ -33,25 +33,20 @@ LEAST_TRIALS = 2
 
 MOVED = 32
 """Times that the reference makes a trial again, at most, from weights that are moved in the last digit, at random: what
-it takes to meet, by chance, a ReLU or a pooling window that rounding sends another way. In a trial of ``googlenet``
-from each of two seeds of weights, 24 draws by 8 units met each way but one 3 or 4 times, that one twice. What moves its
-outputs by more than a condition's may differ explains nothing.
+it takes to meet, by chance, a ReLU or a pooling window that rounding sends another way. In trials of ``googlenet`` 24
+draws by 8 units met each way at least twice. What moves its outputs by more than a condition's may explains nothing.
 """
 
-ZERO_MOVED = 5
-"""Times that both make a trial again from moved weights, to know whether a gradient is 0 but for rounding."""
+ZERO_MOVED = 5  # times that both make a trial again from moved weights: is a gradient 0 but for rounding?
 
-ROUNDINGS = [("default", number) for number in range(1, MOVED + 1)]
-"""Lane and number of each, in the order in which they are tried; the other lane third."""
+ROUNDINGS = [("default", number) for number in range(1, MOVED + 1)]  # lane and number, in the order of trying
 ROUNDINGS.insert(2, ("tuned", 0))
 
 RECORDS = (1, 2, 3, 10, 30, 99, 105)
 """Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes later."""
 
 Arrays = dict[str, np.ndarray]
-
-Computed = Arrays | Failure
-"""What a condition computed, arrays by name; or why it failed."""
+Computed = Arrays | Failure  # what a condition computed, arrays by name; or why it failed
 
 
 def of_condition(
@@ -62,9 +57,8 @@ def of_condition(
     expected: Callable[[], Computed | None],
     rounded: Rounded,
 ) -> tuple[Arrays, dict[str, Own]]:
-    """Of a gated ``condition``, in the ``job`` of its trials: trial after trial, the first again, and what trials do
-    not see; and by how much arrays of the ``reference`` differ from themselves. ``expected`` waits for what the
-    reference computed; None: the condition is the reference.
+    """What a gated ``condition`` computes: trial after trial, the first again, and what trials do not see; and by how
+    much arrays of the ``reference`` differ from themselves. ``expected`` waits for what that computed, see ``gate``.
     """
     workload = workloads.load(condition.workload)
     recording.require_inputs(worker, job, worker.ask("build", **job.document()))
@@ -87,9 +81,7 @@ def of_condition(
 
 
 class _Beside:
-    """What a condition has computed so far beside what its reference did. Nothing is said of a reference itself, or
-    where that failed.
-    """
+    """What a condition has computed so far beside what its reference did, unless it is that, or that failed."""
 
     def __init__(
         self,
@@ -135,8 +127,7 @@ class _Beside:
 
 class Rounded:
     """The references again, from weights that are rounded another way, or in their other lane, whose sums have another
-    order: in processes of their own, which ``start`` starts where they are first asked for, with jobs that ``prepare``
-    makes.
+    order: in processes of their own, started where they are first asked for.
     """
 
     def __init__(self, start: Callable[[Condition], WorkerProcess], prepare: Callable[[Condition], Job]) -> None:
@@ -153,8 +144,8 @@ class Rounded:
         allowed: Mapping[str, float],
         own: Mapping[str, Own],
     ) -> dict[str, Own]:
-        """``own`` and by how much the arrays of the reference differ from themselves in the trials in which one of the
-        ``differences`` is more than is ``allowed`` and than ``own`` explains; no more is tried than explains it.
+        """``own`` and by how much arrays of the reference differ from themselves in the trials in which something is
+        beyond what is ``allowed`` and what ``own`` explains; no more is tried than explains it.
         """
         nearest = dict(own)
         with self._lock:
@@ -234,9 +225,7 @@ def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: b
 
 
 def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
-    """With the hyperparameters that the condition is measured with. In mixed precision the optimizer is not asked: it
-    is that of fp32, in which the model has to be the same, too.
-    """
+    """With the hyperparameters that the condition is measured with. Mixed precision has the optimizer of fp32."""
     usual = replace(job, condition=compare.usual(condition))
     recording.require_inputs(worker, usual, worker.ask("build", **usual.document()))
     workload = workloads.load(condition.workload)

@@ -1,6 +1,4 @@
-"""Which devices each framework can use here, in each environment; and of what cannot be used, what is missing and what
-to do. First what the machine lacks is said, then what the environment does. No framework is imported.
-"""
+"""Which devices each framework can use here, in each environment, or what is missing. No framework is imported."""
 
 from __future__ import annotations
 
@@ -18,14 +16,11 @@ from benchlib.errors import BenchlibError
 from benchlib.provenance import installed, needs, npu_smi, nvml
 from benchlib.runner import process_group
 
-_ON_MACHINE = {"cuda": nvml, "npu": npu_smi}
-"""By kind of device what tells whether the machine has one; of other kinds the framework's session says it."""
+_ON_MACHINE = {"cuda": nvml, "npu": npu_smi}  # what tells whether the machine has one; of others the session says it
 
 
 def available(framework: str, device: str, environment: str = DEFAULT) -> str | None:
-    """None if ``framework`` can use ``device`` here in an environment; else a sentence that says what is missing and
-    what to do. A BenchlibError for what its file declares wrongly, on any machine.
-    """
+    """None if ``framework`` can use ``device`` here in an environment; else what is missing and what to do."""
     offered, declared = frameworks.devices(framework), needs.declared(framework)
     try:
         if sentence := _without_framework(framework, environment):
@@ -52,9 +47,8 @@ def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
 
 
 def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
-    """Of every framework in each of these environments, and every device that it has a path to: ``framework``,
-    ``environment``, the framework's ``version`` there, ``device``, and what is ``missing`` (None: nothing). What is not
-    installed is listed of the default environment only.
+    """A row for each framework, environment and device that it has a path to, with the ``version``, and what is
+    ``missing`` (None: nothing). What is not installed is listed of the default environment only.
     """
     rows = []
     for environment, name in itertools.product(within, frameworks.names()):
@@ -77,48 +71,47 @@ def places(device: str) -> int:
 
 def require(conditions: Iterable[Condition]) -> None:
     """Raise a BenchlibError if a condition asks for what this machine does not have."""
+    for one in conditions:
+        if missing := available(one.framework, one.device, one.environment) or _folder(one) or _processors(one):
+            raise BenchlibError(f"{one}: {missing}")
+
+
+def _folder(condition: Condition) -> str | None:
+    """What is wrong with the folder for temporary files, where compiled kernels and a group's socket lie."""
+    place = tempfile.gettempdir()
+    compiles = frameworks.compiles(condition.framework, condition.mode, "cpu")
+    longest, grouped = process_group.LONGEST_FOLDER, condition.world_size > 1
+    wrong = {
+        "is mounted noexec, so compiled kernels cannot be loaded from it": compiles
+        and os.statvfs(place).f_flag & os.ST_NOEXEC,
+        "has a blank, quote or backslash in its name, which breaks the compiler's command line": compiles
+        and re.search(r"[\s'\"\\]", place),
+        f"has a name longer than {longest} characters, too long for the socket of a group": grouped
+        and len(os.fsencode(place)) > longest,
+    }
+    return next((f"TMPDIR {place!r} {why}; set TMPDIR to another folder" for why, so in wrong.items() if so), None)
+
+
+def _processors(condition: Condition) -> str | None:
+    """What is missing of cores, devices or a path to them."""
+    device, number, threads = condition.device, condition.world_size, condition.threads or 1
+    if number > 1 and not frameworks.launcher(condition.framework):
+        return f"world_size: {condition.framework} has no path to data-parallel training"
     cores = len(os.sched_getaffinity(0))
-    for condition in conditions:
-        if missing := available(condition.framework, condition.device, condition.environment):
-            raise BenchlibError(f"{condition}: {missing}")
-        if condition.threads is not None and condition.threads > cores:
-            raise BenchlibError(f"{condition}: threads {condition.threads}, but this machine has {cores} cores")
-        _require_folder(condition)
-        if condition.world_size > 1:
-            _require_group(condition, cores)
-
-
-def _require_folder(condition: Condition) -> None:
-    """Workers have their own folder in that for temporary files: compiled kernels and a group's socket lie there."""
-    place, wrong = tempfile.gettempdir(), None
-    if frameworks.compiles(condition.framework, condition.mode, "cpu"):  # then it loads kernels elsewhere, too
-        if os.statvfs(place).f_flag & os.ST_NOEXEC:
-            wrong = "is mounted noexec, so compiled kernels cannot be loaded from it"
-        elif re.search(r"[\s'\"\\]", place):
-            wrong = "has a blank, quote or backslash in its name, which breaks the compiler's command line"
-    if condition.world_size > 1 and len(os.fsencode(place)) > process_group.LONGEST_FOLDER:
-        wrong = f"has a name longer than {process_group.LONGEST_FOLDER} characters, too long for the socket of a group"
-    if wrong:
-        raise BenchlibError(f"{condition}: TMPDIR {place!r} {wrong}; set TMPDIR to another folder")
-
-
-def _require_group(condition: Condition, cores: int) -> None:
-    if not frameworks.launcher(condition.framework):
-        raise BenchlibError(f"{condition}: world_size: {condition.framework} has no path to data-parallel training")
-    if condition.device == "cpu" and condition.world_size * condition.threads > cores:
-        asked = f"world_size {condition.world_size} of {condition.threads} threads"
-        raise BenchlibError(f"{condition}: {asked}, but this machine has {cores} cores")
-    there = places(condition.device)
-    if condition.device != "cpu" and condition.world_size > there:
-        raise BenchlibError(f"{condition}: world_size {condition.world_size}, but {there} devices {condition.device!r}")
+    if threads * (number if device == "cpu" else 1) > cores:
+        asked = f"world_size {number} of {threads} threads" if number > 1 else f"threads {threads}"
+        return f"{asked}, but this machine has {cores} cores"
+    if number > 1 and device != "cpu" and number > places(device):
+        return f"world_size {number}, but {places(device)} devices {device!r}"
+    return None
 
 
 def _without_framework(framework: str, environment: str) -> str | None:
     """None if an environment has the framework; else what to do."""
     python = environments.find(environment).python
     if shutil.which(python) is None:
-        again = f"benchlib environment remove {environment}, and make it again"
-        return f"environment {environment!r}: {python} is not there: {again}"
+        remedy = f"benchlib environment remove {environment}, and make it again"
+        return f"environment {environment!r}: {python} is not there: {remedy}"
     if installed.offers(environment, framework):
         return None
     install = f"pip --python {python} install {frameworks.distributions(framework)[0]}"

@@ -1,14 +1,13 @@
-"""Training runs: a fresh process trains a condition epoch by epoch, with an evaluation off the clock after each.
-
-The first step, with compilation, is timed apart, and then undone: the run starts again from the initial weights.
+"""Training runs: a fresh process trains a condition epoch by epoch, with an evaluation off the clock after each. The
+first step, with compilation, is timed apart, and then undone.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import asdict
+
+import numpy as np
 
 from benchlib import metrics
 from benchlib.cache import Block, Epoch, Measurement
@@ -22,11 +21,7 @@ from benchlib.validation import Strict
 from benchlib.worker import files
 from benchlib.workloads import load
 
-BLOCK_STEPS = 16
-"""Steps of a block in training: their batches are put on the device together, off the clock."""
-
-TOGETHER = 2
-"""Training runs whose processes start side by side; on an accelerator, whose memory one may take as a whole, one."""
+BLOCK_STEPS = 16  # of a block in training: their batches are put on the device together, off the clock
 
 AfterEpoch = Callable[[Measurement], None]
 """Takes a run at work, after each of its epochs: its worker waits meanwhile, and nothing is timed."""
@@ -41,8 +36,8 @@ class Settings(Strict):
 
 
 def together(missing: dict[str, Job]) -> Iterator[dict[str, Job]]:
-    """Runs whose processes start side by side, by the keys of their files."""
-    number = TOGETHER if all(job.condition.device == "cpu" for job in missing.values()) else 1
+    """Runs whose processes start side by side, by the keys of their files; one may take an accelerator's memory."""
+    number = 2 if all(job.condition.device == "cpu" for job in missing.values()) else 1
     for first in range(0, len(missing), number):
         yield dict(list(missing.items())[first : first + number])
 
@@ -57,7 +52,7 @@ def trained(
     after_epoch: AfterEpoch,
 ) -> Iterator[Measurement]:
     """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs, unless
-    another process has measured it meanwhile.
+    another process has measured it meanwhile. The processes start together, and train one after the other.
     """
     missing = {}
     for file, job in asked.items():
@@ -73,36 +68,23 @@ def trained(
         progress.step(f"{run.condition}, seed {run.seed}, {gave}")
 
     identity = {"kind": "training", "role": "condition", "repetition": 0}
-    empty = [
-        recording.begin("epochs", job, group=file, file=file, seed=job.seed, **identity)
+    members = [
+        Entry(recording.begin("epochs", job, group=file, file=file, seed=job.seed, **identity), job)
         for file, job in missing.items()
     ]
-    runs = _runs(empty, list(missing.values()), settings, patience_s, step)
-    with closing(runs):
-        for run in runs:
-            keep([run])
-            progress.total -= settings.most_epochs - len(run.epochs)
-            yield run
-
-
-def _runs(
-    measurements: list[Measurement], jobs: list[Job], settings: Settings, patience_s: float, after_epoch: AfterEpoch
-) -> Iterator[Measurement]:
-    """Fill ``measurements`` (one a job), and yield each as soon as it is done. The processes start together, and train
-    one after the other; a failure is recorded, and the epochs before it are kept.
-    """
-    members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
         entries.start(members, patience_s)
         entries.build(members)
         for number, entry in enumerate(members):
             others = [other.worker for other in members[number + 1 :] if other.worker is not None]
-            guarded(entry, lambda e, o=others: _begin(e, o))
+            guarded(entry, _begin, others)
             entries.require_hashed(entry, "epochs")  # before it has taken its time
-            guarded(entry, lambda e, o=others: _train(e, o, settings, after_epoch))
+            guarded(entry, _train, others, settings, step)
             entries.require_hashed(entry, "epochs")
-            yield entry.measurement
+            keep([entry.measurement])
             entries.end([entry])
+            progress.total -= settings.most_epochs - len(entry.measurement.epochs)
+            yield entry.measurement
     finally:
         entries.end(members)
 
@@ -134,7 +116,7 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
     def add(answer: dict) -> None:
         nonlocal watch
         seen = watch.end()  # of the block, and of making its batches
-        block = Block(round=-1, position=len(blocks), epoch=number, **asdict(seen), **answer)
+        block = Block(round=-1, position=len(blocks), epoch=number, **vars(seen), **answer)
         # The worker does not wait between blocks, so one may look longer than the wait for it; all together cannot.
         left_s = time.perf_counter() - started - sum(one.wall_s for one in blocks)
         blocks.append(recording.checked(block, left_s, alone=False))
@@ -150,7 +132,7 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
     measurement.trace = sampler.trace
     file = worker.scratch / "predictions.npy"
     worker.ask("predict", file=str(file))
-    workload, predictions, data = load(job.condition.workload), worker.array(file), files.arrays(job.data)
+    workload, predictions, data = load(job.condition.workload), worker.arrays(file, np.load), files.arrays(job.data)
     if wrong := metrics.wrong(workload, predictions, data):
         raise worker.failed(f"wrote what cannot be used: {wrong}")
     metric = metrics.measure(workload, predictions, data)

@@ -1,9 +1,8 @@
 """Was a block alone on the machine, and like the other blocks of its process?
 
-Others count on the processors that this process may use. A CPU quota that holds the workers back is a disturbance.
-CPU time is counted in hundredths of a second a core, so a block of 0.15 s shows a disturbance of a third of a core, a
-block of 1 s one of a tenth. A worker that was stopped within a block (a paused container, a hypervisor) leaves no such
-trace: its block is far from the process's others, or longer than they are with less CPU time a second.
+Others count on the processors that this process may use, in hundredths of a second a core: a block of 0.15 s shows a
+third of a core, one of 1 s a tenth. A worker that was stopped within a block (a paused container, a hypervisor) leaves
+no such trace: its block is far from the process's others, or longer with less CPU time a second.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import psutil
 
@@ -21,26 +21,11 @@ from benchlib.cache import Block
 from benchlib.provenance import machine, nvml
 from benchlib.runner.processes import WorkerProcess
 
-SHARE = 0.1
-"""Cores that others may use, or a quota take, before a block counts as disturbed; or a fiftieth of ours, if more."""
-
-LEAST_S = 0.05
-"""CPU seconds below which nothing can be said: five hundredths, one for each clock that is read."""
-
-FAR = 3.0
-"""A block whose step takes more than so many times as long as is usual in its process, or less than this part of it, is
-far from the others. (Beside neighbours blocks vary by 2 times: that is noise, which counts.)
-"""
-
-LEAST_CORES = 0.5
-"""On the CPU a block that used fewer cores than this, and fewer than the ``FAR``-th part of what is usual in its
-process, had next to no CPU time.
-"""
-
-SLOWER = 1.5
-"""On the CPU a block whose step takes more than so many times as long as is usual in its process, on fewer cores than
-this part of what is usual, was stopped for a part of it.
-"""
+SHARE = 0.1  # cores that others may use, or a quota take, undisturbed; or a fiftieth of ours, if more
+LEAST_S = 0.05  # CPU seconds below which nothing can be said: five hundredths, one for each clock that is read
+FAR = 3.0  # times the usual step, or this part of it: far off. (Beside neighbours blocks vary by 2 times: that counts.)
+LEAST_CORES = 0.5  # on fewer, and fewer than the ``FAR``-th part of the usual, a block had next to no CPU time
+SLOWER = 1.5  # times the usual step, on fewer cores than this part of the usual: the block was stopped for a part of it
 
 OTHERS, IDLE_WORKERS, ON_GPU = "other processes", "the other workers", "others on the GPU"
 THROTTLED, STOPPED = "a CPU quota", "stopped for a part of it"
@@ -48,21 +33,7 @@ FAR_OFF, NO_CPU = "far from the process's other blocks", "next to no CPU time"
 """What a block was disturbed by."""
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What went on beside a block."""
-
-    idle_cpu_s: float
-    others_cpu_s: float
-    parent_cpu_s: float
-    throttled_s: float
-    others_gpu: int
-    disturbed: bool
-    disturbed_by: str
-
-
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """How a process went for a while."""
 
     step_s: float
@@ -70,8 +41,8 @@ class Pace:
 
 
 class Watch:
-    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``; or for what it ``compiles``:
-    then the work of its children is its own, too, and others that still work are not called restless.
+    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``. While it ``compiles``, the
+    work of its children is its own, too, and others that still work are not called restless.
     """
 
     def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
@@ -81,54 +52,43 @@ class Watch:
         self._started = time.perf_counter()
         self._before = self._read()
 
-    def end(self) -> Seen:
-        """What has gone on since; a worker that worked beside blocks, not asked to, is marked as restless."""
+    def end(self) -> SimpleNamespace:
+        """What has gone on since, as a ``Block`` has it; a worker that worked, not asked to, is marked as restless."""
         self.window_s = time.perf_counter() - self._started
-        machine_s, ours_s, own_s, idle = (
-            now - before if not isinstance(now, dict) else {pid: now[pid] - before.get(pid, now[pid]) for pid in now}
-            for now, before in zip(self._read(), self._before, strict=True)
+        machine_s, ours_s, self.own_s, *idle = (
+            now - before for now, before in zip(self._read(), self._before, strict=True)
         )
-        for worker in [] if self._compiles else self._others:  # over all blocks: one is short
-            worker.unasked_s += idle.get(worker.process.pid, 0.0)
-            worker.watched_s += self.window_s
-            worker.restless = worker.restless or _too_much(worker.unasked_s, worker.watched_s)
-        self.own_s = own_s
-        idle_s = sum(idle.values())
-        others_s = max(0.0, machine_s - ours_s - own_s - idle_s)
+        others_s = max(0.0, machine_s - ours_s - self.own_s - sum(idle))
         throttled = throttled_s() - self._throttled_s
         gpu = _strangers_on_gpu([self._worker, *self._others]) if self._worker.condition.device == "cuda" else 0
-        by_others = _too_much(others_s, self.window_s)
-        if by_others and not self._compiles:
-            for worker in self._others:
-                worker.restless = worker.restless or _has_children_at_work(worker)
         causes = {
-            OTHERS: by_others,
-            IDLE_WORKERS: _too_much(idle_s, self.window_s),
+            OTHERS: _too_much(others_s, self.window_s),
+            IDLE_WORKERS: _too_much(sum(idle), self.window_s),
             ON_GPU: gpu > 0,
             THROTTLED: _too_much(throttled, self.window_s),
         }
-        by = ", ".join(cause for cause, there in causes.items() if there)
-        return Seen(idle_s, others_s, time.process_time() - self._parent_s, throttled, gpu, bool(by), by)
+        for worker, seconds in [] if self._compiles else zip(self._others, idle, strict=True):
+            worker.unasked_s += seconds  # over all blocks: one is short
+            worker.watched_s += self.window_s
+            worker.restless = worker.restless or _too_much(worker.unasked_s, worker.watched_s)
+            worker.restless = worker.restless or (causes[OTHERS] and _has_children_at_work(worker))
+        seen = SimpleNamespace(idle_cpu_s=sum(idle), others_cpu_s=others_s, throttled_s=throttled, others_gpu=gpu)
+        seen.parent_cpu_s = time.process_time() - self._parent_s
+        seen.disturbed_by = ", ".join(cause for cause, there in causes.items() if there)
+        seen.disturbed = bool(seen.disturbed_by)
+        return seen
 
-    def _read(self) -> tuple[float, float, float, dict[int, float]]:
+    def _read(self) -> list[float]:
         """CPU seconds so far: of the processors that we may use, this process, the worker, and each of the others."""
         each = dict(enumerate(psutil.cpu_times(percpu=True)))
         mine = machine.cpus() if machine.cpus() <= each.keys() else each  # else some are offline, and have no number
         busy = sum(sum(each[cpu][:8]) - each[cpu].idle - each[cpu].iowait for cpu in mine)  # guests are in user already
         own = os.times()
-        idle = {other.process.pid: cpu_s(other) for other in self._others}
-        return busy, own.user + own.system, self._own_s(self._worker), idle
-
-    @property
-    def starved(self) -> bool:
-        """Had the worker, until the end, next to no CPU time?"""
-        return LEAST_CORES * self.window_s - self.own_s > LEAST_S
+        return [busy, own.user + own.system, self._own_s(self._worker), *map(cpu_s, self._others)]
 
 
 def was_stopped(chunks: Sequence[tuple[float, float]]) -> bool:
-    """Had a process next to no CPU time for more than a tenth of its warm-up, by wall and CPU seconds of each chunk?
-    What compiles works meanwhile.
-    """
+    """Had a process next to no CPU time for more than a tenth of its warm-up, by wall and CPU seconds of each chunk?"""
     cores = [cpu / wall for wall, cpu in chunks]
     least = min(LEAST_CORES, statistics.median_high(cores) / FAR)
     stopped = sum(wall for (wall, _), used in zip(chunks, cores, strict=True) if used < least)
@@ -136,24 +96,21 @@ def was_stopped(chunks: Sequence[tuple[float, float]]) -> bool:
 
 
 def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) -> None:
-    """Mark those of a process's blocks so far that cannot have had the machine as its others had it: each is compared
-    with the median of all during which nobody else was seen at work, and of the ``warm_up`` (None: there was none).
-
-    The last look counts. Of two in the middle the quicker one is the median, for what stops a process makes it slower.
-    Without a warm-up the first block may have to compile yet, so it may take as long as it likes, if it works.
+    """Mark those of a process's blocks so far that are far from the median of all during which nobody else was seen at
+    work, and of the ``warm_up``. Without one the first block may compile, so it may take long. The last look counts.
     """
     alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU, STOPPED)]
     if not alone:
         return
-    known = [_pace(block) for block in alone] + ([] if warm_up is None else [warm_up])
+    paces = [Pace(block.wall_s / block.steps, block.cores_used) for block in alone]
+    known = [*paces, *([] if warm_up is None else [warm_up])]
     usual_s = statistics.median_low([pace.step_s for pace in known])
     usual_cores = statistics.median_high([pace.cores for pace in known])
-    for block in alone:
-        pace, settled = _pace(block), warm_up is not None or block is not blocks[0]
-        starved = device == "cpu" and pace.cores < min(LEAST_CORES, usual_cores / FAR)
-        far = settled and not usual_s / FAR <= pace.step_s <= usual_s * FAR
-        slower = settled and pace.step_s > SLOWER * usual_s
-        stopped = device == "cpu" and slower and pace.cores < usual_cores / SLOWER
+    for block, (step_s, cores) in zip(alone, paces, strict=True):
+        settled = warm_up is not None or block is not blocks[0]
+        starved = device == "cpu" and cores < min(LEAST_CORES, usual_cores / FAR)
+        far = settled and not usual_s / FAR <= step_s <= usual_s * FAR
+        stopped = device == "cpu" and settled and step_s > SLOWER * usual_s and cores < usual_cores / SLOWER
         block.disturbed_by = NO_CPU if starved else FAR_OFF if far else STOPPED if stopped else ""
         block.disturbed = bool(block.disturbed_by)
 
@@ -175,7 +132,7 @@ def cpu_s(worker: WorkerProcess) -> float:
 
 
 def throttled_s() -> float:
-    """Core seconds for which quotas have kept this process and all others of its control groups from running."""
+    """Core seconds for which CPU quotas have kept the processes of our control groups from running."""
     total = 0.0
     for group, _ in machine.quotas():
         told = dict(line.split() for line in machine.read(group / "cpu.stat").splitlines())
@@ -184,26 +141,21 @@ def throttled_s() -> float:
 
 
 def with_children_s(worker: WorkerProcess) -> float:
-    """CPU seconds of a worker and of all that it has started so far; 0 for one that is gone."""
+    """CPU seconds of a worker and of all that it has started so far, ended or not; 0 for one that is gone."""
     total = 0.0
     with contextlib.suppress(psutil.Error):
         root = psutil.Process(worker.process.pid)
         for process in [root, *root.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
-                times = process.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
+                total += sum(process.cpu_times()[:4])  # user and system, own and of its children
     return total
 
 
 def _has_children_at_work(worker: WorkerProcess) -> bool:
-    """Have the processes that it has started worked since this was asked last? It takes some milliseconds."""
-    now, seen_s = time.monotonic(), worker.children_cpu_s()
+    """Have the processes that it has started worked since this was asked last?"""
+    now, seen_s = time.monotonic(), sum(worker.of_children(lambda child: sum(child.cpu_times()[:2])))
     before, worker.children_seen = worker.children_seen, (seen_s, now)
     return before is not None and _too_much(seen_s - before[0], now - before[1])
-
-
-def _pace(block: Block) -> Pace:
-    return Pace(block.wall_s / block.steps, block.cores_used)
 
 
 def _too_much(seconds: float, window_s: float) -> bool:
@@ -213,8 +165,5 @@ def _too_much(seconds: float, window_s: float) -> bool:
 
 def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
     """Processes that compute on the GPU beside ours. Counted, not compared by number: a container has its own."""
-    handles = nvml.handles()
-    if not handles:
-        return 0
     ours = sum(worker.condition.device == "cuda" and worker.process.poll() is None for worker in workers)
-    return max(0, len(nvml.computing(handles[0])) - ours)
+    return max(0, sum(len(nvml.computing(handle)) for handle in nvml.handles()[:1]) - ours)

@@ -1,6 +1,4 @@
-"""Interrupts (Ctrl-C, or a notebook's *Interrupt Kernel*) while workers are at work: one ends them all, whenever it
-comes, and however often it is repeated.
-"""
+"""Interrupts (Ctrl-C, or a notebook's *Interrupt Kernel*) while workers are at work: one ends them all."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ STOPPED = "stopped by an interrupt; what was measured is kept, and running it ag
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Let the first interrupt through, and no other: a second would cut the ending of the workers short. A worker whose
-    start the interrupt met halfway is ended here, and what is left of scratch directories goes with it.
-    """
+    """Let the first interrupt through, and no other: a second would cut the ending of the workers short."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield  # no interrupt comes here
@@ -43,16 +39,11 @@ def one_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _end_workers()
+        for child in psutil.Process().children(recursive=True):  # a worker whose start the interrupt met halfway
+            with contextlib.suppress(psutil.Error):
+                if Path(child.cwd()).name.startswith("benchlib-worker-"):
+                    child.kill()
         scratch.remove_own("worker")
         raise
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _end_workers() -> None:
-    """Processes that this one has started in a worker's scratch directory."""
-    for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if Path(child.cwd()).name.startswith("benchlib-worker-"):
-                child.kill()

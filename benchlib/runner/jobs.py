@@ -17,8 +17,7 @@ from benchlib.provenance import fingerprint, installed, knobs, machine
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
 
-INITIAL_SEED = 0
-"""Of weights and batches where the seed is not what is studied: every process of a comparison has the same."""
+INITIAL_SEED = 0  # of weights and batches where the seed is not what is studied
 
 
 @dataclass(frozen=True)
@@ -33,20 +32,13 @@ class Job:
 
     def document(self) -> dict[str, Any]:
         """The worker's input, as JSON."""
-        return {
-            "workload": self.condition.workload,
-            "values": self.condition.hyperparameters,
-            "batch_size": self.condition.batch_size,
-            "learning_rate": self.condition.learning_rate,
-            "data": str(self.data),
-            "weights": str(self.weights),
-            "orders": None if self.orders is None else str(self.orders),
-        }
+        chosen = self.condition.model_dump(include={"workload", "batch_size", "learning_rate"})
+        paths = {"data": str(self.data), "weights": str(self.weights), "orders": self.orders and str(self.orders)}
+        return {**chosen, "values": self.condition.hyperparameters, **paths}
 
     def epoch(self, number: int) -> Job:
         """This job with the orders of the epochs around ``number``, made if they are not there."""
-        inputs = self.data.parent
-        return replace(self, orders=prepare_orders(_samples(self.data), self.seed, number, inputs))
+        return replace(self, orders=prepare_orders(_samples(self.data), self.seed, number, self.data.parent))
 
     def order(self, epoch: int = 1) -> str:
         """A hash of the order of ``epoch``, as a worker reports it; empty for an operator."""
@@ -66,7 +58,7 @@ class Job:
             "seed": self.seed,
             "data": files.digest(self.data),
             "weights": files.digest(self.weights),
-            "orders": None if self.orders is None else files.digest(self.orders),
+            "orders": self.orders and files.digest(self.orders),
             "knobs": knobs.of(self.condition),
             "variables": variables.identity(self.condition),
             "versions": {**installed.versions(framework, environment), **installed.compiler(self.condition)},
@@ -79,9 +71,8 @@ class Job:
 def prepare_job(condition: Condition, seed: int, inputs: Path) -> Job:
     """Make the condition's data, initial weights and first orders under ``inputs``, unless they are there."""
     data, weights = prepare(condition, seed, inputs), prepare_weights(condition, seed, inputs)
-    if workloads.load(condition.workload).kind == "operator":
-        return Job(condition, seed, data, weights, None)
-    return Job(condition, seed, data, weights, prepare_orders(_samples(data), seed, 1, inputs))
+    ordered = workloads.load(condition.workload).kind != "operator"
+    return Job(condition, seed, data, weights, prepare_orders(_samples(data), seed, 1, inputs) if ordered else None)
 
 
 def _samples(data: Path) -> int:

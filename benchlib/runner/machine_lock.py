@@ -1,6 +1,4 @@
-"""One measurement at a time on a machine, whatever notebook, folder or user asks for it: two at once would measure each
-other.
-"""
+"""One measurement at a time on a machine, whatever notebook, folder or user asks: two would measure each other."""
 
 from __future__ import annotations
 
@@ -14,14 +12,13 @@ from pathlib import Path
 from benchlib.errors import BenchlibError
 from benchlib.runner.interrupt import one_interrupt
 
-LOCK = Path("/tmp/benchlib-measuring.lock")
-"""One for the machine: where temporary files go differs between users and batch jobs."""
+LOCK = Path("/tmp/benchlib-measuring.lock")  # whatever a user's or batch job's TMPDIR is
 
 
 @contextmanager
 def turn(tell: Callable[[str], None]) -> Iterator[float]:
-    """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so, and one when it
-    is over). Gives the seconds that this took. The lock ends with this process.
+    """Hold the machine, after waiting until nobody else measures (which goes to ``tell``); gives the seconds that this
+    took. The lock ends with this process.
     """
     file, before = _opened(), time.monotonic()
     try:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import psutil
 
@@ -15,7 +12,7 @@ from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, shown
 from benchlib.runner import availability
-from benchlib.workloads import Weight, load
+from benchlib.workloads import load
 
 
 def require(conditions: Iterable[Condition]) -> None:
@@ -32,12 +29,10 @@ TOO_LARGE = "arrays of this size are larger than this machine's memory; ask for 
 
 
 def too_large(condition: Condition) -> str:
-    """Which choice makes the weights, or what a step holds of a batch, larger than this machine's memory:
-    ``hyperparameters`` or ``batch_size``; empty where neither does.
-    """
+    """Which choice, ``hyperparameters`` or ``batch_size``, makes arrays larger than this machine's memory; or none."""
     workload, values, there = load(condition.workload), condition.hyperparameters, psutil.virtual_memory().total
     try:
-        if 4 * _numbers(workload.weights, json.dumps(values, sort_keys=True)) > there:
+        if 4 * sum(math.prod(weight.shape) for weight in workload.weights(values).values()) > there:
             return "hyperparameters"
         here = condition.device == "cpu" or workload.kind == "operator"  # whose batches are drawn on the host
         sample = workload.held(values) * (4 if condition.precision == "fp32" else 2) if here else 0.0
@@ -46,12 +41,6 @@ def too_large(condition: Condition) -> str:
     if sample > there:
         return "hyperparameters"
     return "batch_size" if sample and condition.batch_size > condition.world_size * there / sample else ""
-
-
-@functools.cache
-def _numbers(weights: Callable[[dict[str, Any]], Mapping[str, Weight]], hyperparameters: str) -> int:
-    """Of all weights; once, for a grid has hundreds of conditions of one model."""
-    return sum(math.prod(weight.shape) for weight in weights(json.loads(hyperparameters)).values())
 
 
 def require_distinct(conditions: Sequence[Condition]) -> None:

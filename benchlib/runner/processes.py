@@ -1,6 +1,4 @@
-"""Workers seen from the parent: started fresh, asked, watched, ended. One that dies, falls silent, talks rubbish or
-leaves a broken file raises :class:`WorkerFailed` with the end of what it said, and costs its own measurement only.
-"""
+"""Workers seen from the parent: started fresh, asked, ended. One that fails costs its own measurement only."""
 
 from __future__ import annotations
 
@@ -11,10 +9,8 @@ import socket
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
-import numpy as np
 import psutil
 
 from benchlib import environments, plugins, scratch, variables
@@ -25,66 +21,54 @@ from benchlib.runner import process_group
 from benchlib.worker import PLUGINS, files
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
-PATIENCE_S = 900.0
-"""Silence after which a worker counts as hung: longer than the slowest step or compilation seen (MindSpore's
-reference convolution, batch 1024).
-"""
-
+PATIENCE_S = 900.0  # silence after which a worker counts as hung: longer than the slowest compilation seen
 TAIL_CHARACTERS = 2000
+Tick = Callable[[], None]
 
 
 class WorkerFailed(Exception):
-    """A worker died, hung, failed or talked rubbish; the text says which, and ends with what it printed last."""
+    """A worker died, hung or failed; the text says which, and ends with what it printed last."""
 
     def __init__(self, failure: Failure | str) -> None:
         self.failure = Failure(sentence=failure) if isinstance(failure, str) else failure
         super().__init__(str(self.failure))
 
 
-class OtherCode(WorkerFailed):
-    """A worker has run another file than the one that is hashed, or one that no hash knows."""
-
-
 class WorkerProcess:
-    """One fresh process for one condition; a group of them, if it is data-parallel. :meth:`opened` waits until it has
-    imported its framework. ``extra`` are environment variables beside the knobs, for what is not timed.
+    """One fresh process for one condition; a group of them, if it is data-parallel. ``extra`` are environment variables
+    beside the knobs, for what is not timed.
     """
 
     def __init__(
-        self,
-        condition: Condition,
-        seed: int,
-        patience_s: float = PATIENCE_S,
-        extra: Mapping[str, str] = MappingProxyType({}),
+        self, condition: Condition, seed: int, patience_s: float = PATIENCE_S, extra: Mapping[str, str] | None = None
     ) -> None:
-        self.condition = condition
-        self.patience_s = patience_s
-        self._ended = False
+        self.condition, self.patience_s = condition, patience_s
+        self._group, self._ended = condition.world_size > 1, False
+        self.held = False
+        self.restless = False  # has been seen at work when it was another's turn
+        self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
+        self.children_seen: tuple[float, float] | None = None  # CPU time of those that it has started, and when
         try:
             self.scratch = scratch.make("worker")
         except OSError as error:
             raise WorkerFailed(f"worker could not be started: {error}") from error
         self.log = self.scratch / "printed.txt"
-        self._group = condition.world_size > 1
         try:
-            started = {**environment(condition, self.scratch), **extra}
-            self.surroundings = variables.Surroundings(
-                {**knobs.of(condition), **extra},
-                {**variables.counting(condition, started), **variables.devices(started)},
-                variables.left_out(started, os.environ),
-            )
+            started = {**environment(condition, self.scratch), **(extra or {})}
+            set_here = {**knobs.of(condition), **(extra or {})}
+            inherited = {**variables.counting(condition, started), **variables.devices(started)}
+            left_out = variables.left_out(started, os.environ)
+            self.surroundings = variables.Surroundings(set_here, inherited, left_out)
             self._start_group(started) if self._group else self._start_one(started)
         except BaseException as error:
             scratch.remove(self.scratch)
             if isinstance(error, OSError):
                 raise WorkerFailed(f"worker could not be started: {error}") from error
             raise
-        self.held = False
-        self.restless = False  # has been seen at work when it was another's turn
-        self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
-        self.children_seen: tuple[float, float] | None = None  # CPU time of those that it has started, and when
         try:
-            self._request_open(seed)
+            named = {"framework", "device", "mode", "precision", "world_size", "communication"}
+            asked = {"seed": seed, "cpus": condition.threads, "knobs": knobs.for_session(condition)}
+            self._request({"do": "open", **condition.model_dump(include=named), **asked})
         except BaseException:
             self.end()
             raise
@@ -102,17 +86,12 @@ class WorkerProcess:
         return answer
 
     def ask(
-        self,
-        do: str,
-        tick: Callable[[], None] | None = None,
-        each: Callable[[dict], None] | None = None,
-        **details: Any,
+        self, do: str, tick: Tick | None = None, each: Callable[[dict], None] = lambda block: None, **details: Any
     ) -> dict:
         """Send a request and return its answer; ``tick`` is called while waiting, ``each`` gets the blocks before."""
         self.begin(do, **details)
-        while "block" in (answer := self._answer(do, tick)):
-            if each:
-                each(answer["block"])
+        while "block" in (answer := self.finish(do, tick)):
+            each(answer["block"])
         return answer
 
     def begin(self, do: str, **details: Any) -> None:
@@ -120,123 +99,8 @@ class WorkerProcess:
         self.release()
         self._request({"do": do, **details})
 
-    def finish(self, do: str) -> dict[str, Any]:
+    def finish(self, do: str, tick: Tick | None = None) -> dict[str, Any]:
         """Wait for the answer to what was begun."""
-        return self._answer(do)
-
-    def arrays(self, file: Path) -> dict[str, np.ndarray]:
-        """The arrays by name that it packed in ``file``."""
-        return self._written(files.unpack, file)
-
-    def array(self, file: Path) -> np.ndarray:
-        """The array that it wrote to ``file`` (npy)."""
-        return self._written(np.load, file)
-
-    def pids(self) -> list[int]:
-        """The numbers of the processes that compute."""
-        return self.channel.pids if self._group else [self.process.pid]
-
-    def children_mib(self) -> float:
-        """Resident memory of the processes that the worker has started and that still run."""
-        return self._of_children(lambda child: child.memory_info().rss / 2**20)
-
-    def children_cpu_s(self) -> float:
-        """CPU seconds so far of the processes that the worker has started and that still run."""
-        return self._of_children(lambda child: sum(child.cpu_times()[:2]))  # user and system
-
-    def _of_children(self, count: Callable[[psutil.Process], float]) -> float:
-        total = 0.0
-        for child in self._children():
-            with contextlib.suppress(psutil.Error):
-                total += count(child)
-        return total
-
-    def _children(self) -> list[psutil.Process]:
-        try:
-            return self.cpu.children(recursive=True)
-        except psutil.Error:
-            return []
-
-    def hold(self) -> None:
-        """Stop the process and its children until it is asked again. A group is left alone: its processes would miss
-        each other's signs of life.
-        """
-        if self._group:
-            return
-        self.held = True
-        self._signal(signal.SIGSTOP)
-
-    def release(self) -> None:
-        """Let the process go on, if it was held."""
-        if self.held:
-            self.held = False
-            self._signal(signal.SIGCONT)
-
-    def end(self) -> None:
-        """End the process and its children, whatever it is doing, and remove its scratch directory; once is enough."""
-        if self._ended:
-            return
-        self._ended = True
-        self.release()
-        started = [] if self._group else self._children()
-        try:
-            with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
-                self.channel.send({"do": "end"})
-                self.process.wait(timeout=2)
-        finally:  # an interrupt, too
-            self._kill()
-            for child in started:  # one may have made a session of its own, which a signal to the worker's misses
-                with contextlib.suppress(psutil.Error):
-                    child.kill()
-            self.channel.close()
-            scratch.remove(self.scratch)
-
-    def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
-        for child in self._children():  # that of another session, too
-            with contextlib.suppress(psutil.Error):
-                child.send_signal(number)
-
-    def _request_open(self, seed: int) -> None:
-        condition = self.condition
-        same = ("framework", "device", "mode", "precision", "world_size", "communication")
-        chosen = {name: getattr(condition, name) for name in same}
-        own = {"do": "open", "seed": seed, "cpus": condition.threads, "knobs": knobs.for_session(condition)}
-        self._request({**own, **chosen})
-
-    def _start_group(self, environment: Mapping[str, str]) -> None:
-        self.channel = process_group.GroupChannel(self.scratch, self.condition.world_size, lambda: self.process.poll())
-        with self.log.open("wb") as log:
-            self.process = process_group.launch(self.condition, self.scratch, environment, log)
-        self.channel.watch(self.process.pid)
-        self.cpu = process_group.GroupUsage(psutil.Process(self.process.pid), self.channel)
-
-    def _start_one(self, environment: Mapping[str, str]) -> None:
-        ours, theirs = socket.socketpair()
-        with self.log.open("wb") as log:
-            python = environments.find(self.condition.environment).python
-            self.process = subprocess.Popen(
-                [python, "-m", "benchlib.worker", str(theirs.fileno()), str(os.getpid())],
-                cwd=self.scratch,
-                env=environment,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C reaches the parent only, which can end the worker's children too
-            )
-        theirs.close()
-        self.channel = Channel(ours)
-        self.cpu = psutil.Process(self.process.pid)
-
-    def _request(self, message: dict[str, Any]) -> None:
-        try:
-            self.channel.send(message)
-        except ChannelClosed:
-            raise self.failed(f"died before {message['do']!r}") from None
-
-    def _answer(self, do: str, tick: Callable[[], None] | None = None) -> dict[str, Any]:
         try:
             answer = self.channel.receive(self.patience_s, tick)
         except ChannelClosed as error:
@@ -253,16 +117,88 @@ class WorkerProcess:
             raise self.failed(f"failed in {do!r}: {process}{exception}: {message}", traceback, **refusal)
         return answer
 
-    def _written(self, read: Callable[[Path], Any], file: Path) -> Any:
+    def arrays(self, file: Path, read: Callable[[Path], Any] = files.unpack) -> Any:
+        """The arrays by name that it packed in ``file``, or what ``read`` makes of it."""
         try:
             return read(file)
         except Exception as error:  # there is no end to what a broken file can make numpy and zipfile raise
             said = f"{file.name} cannot be read: {type(error).__name__}: {error}"
             raise self.failed(f"wrote what cannot be used: {said}") from error
 
+    def pids(self) -> list[int]:
+        """The numbers of the processes that compute."""
+        return self.channel.pids if self._group else [self.process.pid]
+
+    def of_children(self, do: Callable[[psutil.Process], Any]) -> list[Any]:
+        """What ``do`` gives of each process that the worker has started and that still runs."""
+        given = []
+        with contextlib.suppress(psutil.Error):
+            for child in self.cpu.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    given.append(do(child))
+        return given
+
+    def hold(self) -> None:
+        """Stop the process and its children until it is asked again; not a group, which would miss signs of life."""
+        if not self._group:
+            self.held = True
+            self._signal(signal.SIGSTOP)
+
+    def release(self) -> None:
+        """Let the process go on, if it was held."""
+        if self.held:
+            self.held = False
+            self._signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        """End the process and its children, whatever it is doing, and remove its scratch directory."""
+        if self._ended:
+            return
+        self._ended = True
+        self.release()
+        started = self._started()
+        try:
+            with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
+                self.channel.send({"do": "end"})
+                self.process.wait(timeout=2)
+        finally:  # an interrupt, too
+            self._kill(started)
+            self.channel.close()
+            scratch.remove(self.scratch)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+        self.of_children(lambda child: child.send_signal(number))  # those of another session, too
+
+    def _start_group(self, environment: Mapping[str, str]) -> None:
+        self.channel = process_group.GroupChannel(self.scratch, self.condition.world_size)
+        with self.log.open("wb") as log:
+            self.process = process_group.launch(self.condition, self.scratch, environment, log)
+        self.channel.launcher = self.process
+        self.cpu = process_group.GroupUsage(psutil.Process(self.process.pid), self.channel)
+
+    def _start_one(self, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        python = environments.find(self.condition.environment).python
+        command = [python, "-m", "benchlib.worker", str(theirs.fileno()), str(os.getpid())]
+        with self.log.open("wb") as log:
+            own = {"cwd": self.scratch, "env": environment, "pass_fds": [theirs.fileno()], "start_new_session": True}
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            self.process = subprocess.Popen(command, **own, **pipes)  # Ctrl-C reaches the parent only
+        theirs.close()
+        self.channel = Channel(ours)
+        self.cpu = psutil.Process(self.process.pid)
+
+    def _request(self, message: dict[str, Any]) -> None:
+        try:
+            self.channel.send(message)
+        except ChannelClosed:
+            raise self.failed(f"died before {message['do']!r}") from None
+
     def failed(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
         """An error that says ``what`` is wrong with the worker, which is then ended."""
-        self._kill()
+        self._kill(self._started())
         code = self.process.returncode
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
         printed = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -270,20 +206,27 @@ class WorkerProcess:
         # JSON can say halves of characters, no file can.
         return WorkerFailed(Failure(**{name: text.encode(errors="replace").decode() for name, text in texts.items()}))
 
-    def _kill(self) -> None:
+    def _started(self) -> list[psutil.Process]:
+        """All below the process, some in sessions of their own, which a signal to its session misses."""
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(self.process.pid).children(recursive=True)
+        return []
+
+    def _kill(self, started: list[psutil.Process]) -> None:
         if self.process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=0.2)  # one that died by itself: keep its own exit code
-        if self._group:
-            process_group.kill(self.process)
+        for child in started:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
-    """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
-    alone (a link in ``place``, beside links to plug-ins): packages beside it are of the parent's interpreter.
+    """The environment variables of a worker: what it inherits, knobs, and a PYTHONPATH with a link in ``place`` to
+    benchlib alone, and to plug-ins: packages beside it are of the parent's interpreter.
     """
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)

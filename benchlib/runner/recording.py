@@ -9,32 +9,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from benchlib import plugins, variables
 from benchlib.cache import Block, Measurement
 from benchlib.condition import Condition
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.runner.interference import NO_CPU, Watch, hold_still
+from benchlib.runner.interference import LEAST_CORES, LEAST_S, NO_CPU, Watch, hold_still
 from benchlib.runner.jobs import Job
-from benchlib.runner.processes import OtherCode, WorkerFailed, WorkerProcess
-
-AFTER_IMPORT = "after_import"
-"""Of a process's memory: see :func:`memory`."""
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
 
 def begin(procedure: str, job: Job, **identity: Any) -> Measurement:
     """An empty measurement of ``job``; ``identity`` are its kind, group, file, repetition, role and seed."""
-    return Measurement(
-        **identity,
-        condition=job.condition,
-        initial_seed=job.seed,
-        started_utc=now(),
-        packages=installed.packages(job.condition.framework, job.condition.workload, job.condition.environment),
-        machine=machine.describe(),
-        code=fingerprint.digest(job.condition, procedure),
-        commit=fingerprint.commit(),
-    )
+    one = job.condition
+    packages = installed.packages(one.framework, one.workload, one.environment)
+    code = {"code": fingerprint.digest(one, procedure), "commit": fingerprint.commit()}
+    about = {"condition": one, "initial_seed": job.seed, "started_utc": now(), "machine": machine.describe()}
+    return Measurement(**identity, **about, **code, packages=packages)
 
 
 def now() -> str:
@@ -42,18 +32,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def started(measurement: Measurement, worker: WorkerProcess) -> None:
-    """What the worker's process was started with: knobs, libraries and devices, and what it did not get."""
-    measurement.knobs = worker.surroundings.knobs
-    measurement.inherited = worker.surroundings.inherited
-    measurement.left_out = worker.surroundings.left_out
-
-
 def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
     measurement.versions = {**versions(worker.condition), **answer["versions"]}
-    measurement.memory = {AFTER_IMPORT: answer["rss_mib"]}
+    measurement.memory = {"after_import": answer["rss_mib"]}  # see ``memory``
 
 
 def versions(condition: Condition) -> dict[str, str]:
@@ -62,18 +45,11 @@ def versions(condition: Condition) -> dict[str, str]:
     return {**here, **plugins.named(condition.framework, condition.workload, condition.data)}
 
 
-def build(worker: WorkerProcess, job: Job) -> None:
-    """Have the worker begin to build the job."""
-    worker.begin("build", **job.document())
-
-
 def built(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
-    """Wait until it is built; the weights that the framework now holds must be those of the file."""
-    answer = worker.finish("build")
-    measurement.built = answer
-    require_inputs(worker, job, answer)
-    if answer["weights_sha256"] != answer["weights_file_sha256"]:
-        raise WorkerFailed(f"the model's weights are not those of {job.weights}: they changed while loading")
+    """Wait until the job is built; the weights that the framework now holds must be those of the file."""
+    measurement.built = worker.finish("build")
+    require_inputs(worker, job, measurement.built)
+    require_same(worker, "weights", measurement.built["weights_sha256"], measurement.built["weights_file_sha256"])
 
 
 def require_inputs(worker: WorkerProcess, job: Job, answer: dict[str, Any]) -> None:
@@ -90,20 +66,18 @@ def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> Non
 
 
 def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
-    """What a worker has imported has to be among the hashed files ``known``, by module, or a measurement would outlive
-    its model.
-    """
+    """What a worker has imported has to be among the hashed files ``known``, by module: it is in the key."""
     files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
     if unknown := [name for name in files if name not in known]:
         what = f"imported {', '.join(unknown)}, which the hash of the code does not know"
         rule = "a model's file may import workloads and helpers, each by an import statement of its own"
-        raise OtherCode(worker.failed(f"{what}: {rule}").failure)
+        raise worker.failed(f"{what}: {rule}")
     for name, file in files.items():
         there, here = Path(file).resolve(), known[name].resolve()
         if file and there != here and there.read_bytes() != here.read_bytes():
             what = f"imported {name} from {there}, which is another file than {here}, whose code is hashed"
             remedy = f"take that folder off the path of the environment {worker.condition.environment} (.pth files)"
-            raise OtherCode(worker.failed(f"{what}: {remedy}").failure)
+            raise worker.failed(f"{what}: {remedy}")
 
 
 def first_step(measurement: Measurement, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
@@ -112,7 +86,7 @@ def first_step(measurement: Measurement, worker: WorkerProcess, others: list[Wor
     watch = Watch(worker, others, compiles=True)
     answer = worker.ask("first_step")
     by = watch.end().disturbed_by
-    starved = worker.condition.device == "cpu" and watch.starved  # an accelerator may compute meanwhile
+    starved = worker.condition.device == "cpu" and LEAST_CORES * watch.window_s - watch.own_s > LEAST_S
     if not (math.isfinite(answer["wall_s"]) and answer["wall_s"] > 0):
         raise worker.failed(f"reported impossible times: a first step of {answer['wall_s']!r} s")
     measurement.first_step_s = answer["wall_s"]
@@ -126,28 +100,21 @@ def memory(measurement: Measurement, worker: WorkerProcess) -> None:
     ``children``: resident in processes that it started (compilers). Of the device, from the framework's allocator:
     ``device_allocated`` now, ``device_peak``.
     """
-    answer = worker.ask("memory")
-    needed = {name: answer[name] for name in ("peak", "steady", "private")}
-    measurement.memory = {**measurement.memory, **needed, **answer, "children": worker.children_mib()}
+    children = sum(worker.of_children(lambda child: child.memory_info().rss / 2**20))
+    measurement.memory = {**measurement.memory, **worker.ask("memory"), "children": children}
 
 
-CLOCK_S = 0.01
-"""A block cannot last longer than the parent waited for it, but for this; on a busy machine answers come later."""
+CLOCK_S = 0.01  # by so much a block may last longer than the parent waited for it
 
 
 def checked(block: Block, window_s: float, alone: bool) -> Block:
-    """The block, if its times can be true; a worker that reports impossible ones has failed. ``window_s`` is how long
-    the parent waited for it, by a clock of its own; for it ``alone``, so that it cannot be much shorter either.
+    """The block, if its times can be true. ``window_s`` is how long the parent waited for it, by a clock of its own;
+    for it ``alone``, so that it cannot be much shorter either.
     """
-    wall_s, cpu_s, device_s, cores = block.wall_s, block.cpu_s, block.device_s, psutil.cpu_count()
-    if not (math.isfinite(wall_s) and wall_s > 0 and math.isfinite(cpu_s) and cpu_s >= 0 and block.steps > 0):
-        wrong = f"{wall_s!r} s wall, {cpu_s!r} s CPU, {block.steps!r} steps"
-    elif wall_s > window_s + CLOCK_S or (alone and wall_s < window_s / 2 - 10 * CLOCK_S):
-        wrong = f"a block of {wall_s:.3f} s in the {window_s:.3f} s that its answer took: its clock is wrong"
-    elif device_s is not None and not 0 <= device_s <= wall_s + CLOCK_S:
-        wrong = f"a block of {wall_s:.3f} s by the clock and {device_s!r} s by the device's events"
-    elif cpu_s > cores * (wall_s + 10 * CLOCK_S):
-        wrong = f"{cpu_s:.3f} s CPU in {wall_s:.3f} s on {cores} cores"
-    else:
-        return block
-    raise WorkerFailed(f"reported impossible times: {wrong}")
+    wall_s = block.wall_s
+    if not (wall_s > 0 and math.isfinite(wall_s + block.cpu_s)):
+        raise WorkerFailed(f"reported impossible times: {wall_s!r} s wall, {block.cpu_s!r} s CPU")
+    if wall_s > window_s + CLOCK_S or (alone and wall_s < window_s / 2 - 10 * CLOCK_S):
+        took = f"a block of {wall_s:.3f} s in the {window_s:.3f} s that its answer took"
+        raise WorkerFailed(f"reported impossible times: {took}: its clock is wrong")
+    return block

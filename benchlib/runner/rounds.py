@@ -1,10 +1,6 @@
-"""One repetition of a comparison: a fresh process for each condition and a second one for the baseline, measured
-together in rounds.
-
-A round is one block of every condition in random order. One worker is busy at a time; the others sleep. What CPU they
-and all other processes of the machine use all the same is recorded with the block: a block that was disturbed, or that
-is far from the others of its process, is taken again at once, and a worker that cannot sit still is stopped while it is
-not its turn.
+"""One repetition of a comparison: a fresh process for each condition and a second one for the baseline, measured in
+rounds. A round is one block of every condition in random order. One worker is busy at a time; the others sleep. A block
+that was disturbed, or that is far from the others of its process, is taken again at once.
 """
 
 from __future__ import annotations
@@ -14,7 +10,6 @@ import math
 import random
 import statistics
 import time
-from dataclasses import asdict, dataclass
 
 from benchlib.cache import Block, Measurement
 from benchlib.runner import entries, recording
@@ -26,16 +21,9 @@ from benchlib.stats.planner import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.validation import Strict
 from benchlib.worker.steady import WINDOW
 
-WARM_UP_LIMIT_S = 20.0
-"""Most time for the warm-up of one process; a slow condition still gets a first step and one more."""
-
-
+WARM_UP_LIMIT_S = 20.0  # of one process; a slow condition still gets a first step and one more
 TAKES = 3  # of a block that is disturbed, the first included
-
-LATE = 1.5
-"""So many times as long as planned may the rounds of a repetition take: one that is disturbed again and again ends
-sooner, and leaves its time to the others.
-"""
+LATE = 1.5  # times as long as planned may the rounds of a repetition take
 
 
 class Settings(Strict):
@@ -44,32 +32,22 @@ class Settings(Strict):
     block_s: float  # about how long a block lasts; at least one step
 
 
-@dataclass
-class _Entry(Entry):
-    steps: int = 1  # of a block
-    step_s: float = 0.0  # about
-    warm_up: Pace | None = None
-
-
 def measure_repetition(
     measurements: list[Measurement], jobs: list[Job], settings: Settings, rounds: int | None, patience_s: float
 ) -> None:
-    """Fill the empty ``measurements`` of a repetition, one a job: baseline, control, the other conditions.
-
-    A worker that fails gets its failure recorded and leaves the repetition; the others go on. Workers end here,
-    whatever happens. ``rounds`` None: as many as take as long as the start, up to ``PILOT_ROUNDS``.
+    """Fill the empty ``measurements`` of a repetition, one a job: baseline, control, the other conditions. ``rounds``
+    None: as many as take as long as the start, up to ``PILOT_ROUNDS``. A worker that fails leaves the repetition.
     """
     chance = random.Random(measurements[0].file)  # seeded by the key: the same order if it is done again
     began = time.monotonic()
-    members = [_Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
+    members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
         # In random order too: of equal processes that start side by side the first was 0.8 % faster than the second.
         entries.start(chance.sample(members, len(members)), patience_s)
         entries.build(chance.sample(members, len(members)))
         built_s, ends = time.monotonic() - began, [time.monotonic()]
         for entry in chance.sample(members, len(members)):
-            others = _others(entry, members)
-            guarded(entry, lambda e, o=others: _prepare(e, settings, o))
+            guarded(entry, _prepare, settings, _others(entry, members))
             ends.append(time.monotonic())
         # What one of them compiles for long makes the others no more worth measuring: so many times the usual.
         start_s = built_s + len(members) * statistics.median(b - a for a, b in itertools.pairwise(ends))
@@ -80,8 +58,7 @@ def measure_repetition(
             if number >= LEAST_ROUNDS and time.monotonic() - rounds_began >= most_s:
                 break
             for position, entry in enumerate(chance.sample(members, len(members))):
-                others = _others(entry, members)
-                guarded(entry, lambda e, p=position, o=others, n=number: _blocks(e, n, p, o))
+                guarded(entry, _blocks, number, position, _others(entry, members))
         rounds_s = time.monotonic() - rounds_began
         for entry in members:
             guarded(entry, lambda e: recording.memory(e.measurement, e.worker))
@@ -93,12 +70,12 @@ def measure_repetition(
         measurement.repetition_s, measurement.rounds_s = repetition_s, rounds_s
 
 
-def _others(entry: _Entry, processes: list[_Entry]) -> list[WorkerProcess]:
+def _others(entry: Entry, processes: list[Entry]) -> list[WorkerProcess]:
     """The workers that should sleep while it is this one's turn."""
     return [other.worker for other in processes if other is not entry and other.worker is not None]
 
 
-def _prepare(entry: _Entry, settings: Settings, others: list[WorkerProcess]) -> None:
+def _prepare(entry: Entry, settings: Settings, others: list[WorkerProcess]) -> None:
     """First step and warm-up; and from the last steps' times the number of steps in a block."""
     recording.first_step(entry.measurement, entry.worker, others)
     watch = Watch(entry.worker, others, compiles=True)
@@ -107,17 +84,14 @@ def _prepare(entry: _Entry, settings: Settings, others: list[WorkerProcess]) -> 
     stopped = entry.job.condition.device == "cpu" and was_stopped(warm["chunks"])
     entry.warm_up = Pace(statistics.median_low(warm["times"][-WINDOW:]), watch.own_s / warm["seconds"])
     entry.measurement.warm_up_disturbed_by = by or (NO_CPU if stopped else "")
-    entry.measurement.warm_up_steps = warm["steps"]
-    entry.measurement.warm_up_s = warm["seconds"]
+    entry.measurement.warm_up_steps, entry.measurement.warm_up_s = warm["steps"], warm["seconds"]
     entry.measurement.steady = warm["verdict"]
     entry.step_s = min(warm["times"][-3:])
     entry.steps = max(1, math.ceil(settings.block_s / entry.step_s))
 
 
-def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
-    """A block of round ``number``, taken again until a take is not disturbed; the last of those counts (see
-    ``store.counted``), all are kept.
-    """
+def _blocks(entry: Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
+    """A block of round ``number``, taken again until a take is not disturbed; all are kept, see ``cache.counted``."""
     takes: list[Block] = []
     while len(takes) < TAKES and all(block.disturbed for block in takes):
         takes.append(_block(entry, number, position, others))
@@ -125,14 +99,12 @@ def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProces
         mark_outliers(entry.measurement.blocks, entry.job.condition.device, entry.warm_up)
 
 
-def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> Block:
+def _block(entry: Entry, number: int, position: int, others: list[WorkerProcess]) -> Block:
     hold_still(others)
     watch = Watch(entry.worker, others)
     entry.sampler.start()
     answer = entry.worker.ask("block", tick=entry.sampler.tick, steps=entry.steps)
     entry.sampler.tick()
     entry.measurement.trace = entry.sampler.trace
-    seen = watch.end()
-    return recording.checked(
-        Block(round=number, position=position, **asdict(seen), **answer), watch.window_s, alone=True
-    )
+    block = Block(round=number, position=position, **vars(watch.end()), **answer)
+    return recording.checked(block, watch.window_s, alone=True)

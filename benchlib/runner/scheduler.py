@@ -1,4 +1,4 @@
-"""Comparisons that have been asked for: which of their repetitions are there, and which are due."""
+"""Which repetitions of a comparison are there, and which are due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchlib.stats.comparison import Comparison
 
 @dataclass(eq=False)
 class Asked:
-    """A comparison that has been asked for: what is there of it, and what may come."""
+    """What is there of a comparison that has been asked for, and what may come."""
 
     comparison: Comparison
     group: str  # its key
@@ -41,11 +41,9 @@ class Asked:
         measured = store.usable(self.file)
         if measured is None:
             self.code.require()
-            number = self.repetitions
-            identity = {"kind": "comparison", "group": self.group, "file": self.file, "repetition": number}
-            measured = [
-                recording.begin("rounds", job, role=role, seed=number, **identity) for role, job in self.members
-            ]
+            place = {"kind": "comparison", "group": self.group, "file": self.file, "repetition": self.repetitions}
+            place["seed"] = self.repetitions
+            measured = [recording.begin("rounds", job, role=role, **place) for role, job in self.members]
             jobs = [job for _, job in self.members]
             rounds.measure_repetition(measured, jobs, self.settings, self.comparison.plan.rounds, patience_s)
             self.code.require()
