@@ -22,19 +22,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchlib.errors import BenchlibError, shown, unknown
-from benchlib.interpreters import answering, probe
+from benchlib.interpreters import probe
 
-DEFAULT = "default"
-"""The environment of the interpreter that starts the workers."""
-
+DEFAULT = "default"  # of the interpreter that starts the workers
 IN_A_NAME = "an environment's name has up to 40 letters, digits and . _ - in it"
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-
-OLDEST = (3, 8)
-"""The oldest Python that uv makes an environment for; venv and pip make others."""
-
-_AS_UV = {
+OLDEST = (3, 8)  # Python that uv makes an environment for; venv and pip make others
+_AS_UV = {  # settings of pip that uv does not read, and uv's variables for them
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
@@ -42,7 +36,6 @@ _AS_UV = {
     "constraint": "UV_CONSTRAINT",
     "cert": "SSL_CERT_FILE",
 }
-"""Settings of pip that uv does not read, and uv's variables for them."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +103,7 @@ def require(name: object) -> str:
 
 def names() -> Iterator[str]:
     """Of all environments that are there: the default one, then the others by name."""
-    yield DEFAULT
-    yield from (name for name in on_record() if why_absent(name) is None)
+    return iter([DEFAULT, *(name for name in on_record() if why_absent(name) is None)])
 
 
 def on_record() -> list[str]:
@@ -123,9 +115,9 @@ def why_absent(name: str) -> str | None:
     """None if there is an environment of this name; else a sentence with the command that makes it."""
     try:
         find(name)
+        return None
     except BenchlibError as error:
         return str(error)
-    return None
 
 
 def find(name: str) -> Environment:
@@ -136,10 +128,8 @@ def find(name: str) -> Environment:
         return environment
     if requirements_file(name).is_file():
         raise BenchlibError(f"environment {name!r} is not there: benchlib environment create {name} makes it")
-    raise BenchlibError(
-        f"{unknown('environment', name, {*names(), *offered()})}; benchlib environment add {name} --python PATH "
-        "registers an interpreter under that name"
-    )
+    known = unknown("environment", name, {*names(), *offered()})
+    raise BenchlibError(f"{known}; benchlib environment add {name} --python PATH registers an interpreter under it")
 
 
 def requirements(name: str) -> Requirements | None:
@@ -204,7 +194,7 @@ def add(name: str, python: str | Path) -> Environment:
     with changing():
         _require_free(name)
         # Not what a link leads to: a venv's interpreter finds its packages by the link's place.
-        environment = Environment(name, answering(os.path.abspath(path)))
+        environment = Environment(name, os.path.abspath(path))
         probe(environment.python, ())
         register(environment)
     return environment
@@ -282,9 +272,8 @@ def _require_free(name: str) -> None:
     if name == DEFAULT or not _NAME.fullmatch(name):
         raise BenchlibError(f"environment {shown(name)}: {IN_A_NAME}; {DEFAULT!r} is the one that benchlib runs in")
     if there := _registered(name):
-        raise BenchlibError(
-            f"environment {name!r} is there already ({there.python}): benchlib environment remove {name} comes first"
-        )
+        remedy = f"benchlib environment remove {name} comes first"
+        raise BenchlibError(f"environment {name!r} is there already ({there.python}): {remedy}")
 
 
 def register(environment: Environment) -> None:
@@ -305,9 +294,7 @@ def changing() -> Iterator[None]:
     except BlockingIOError:
         raise BenchlibError(f"{folder()}: another benchlib environment command is at work there: wait") from None
     except OSError as error:
-        raise BenchlibError(
-            f"{folder()}: cannot be written or locked ({error.strerror}): environments need a file system with locks"
-        ) from None
+        raise BenchlibError(f"{folder()}: cannot be written or locked ({error.strerror})") from None
 
 
 def _record(name: str) -> Path:
@@ -320,6 +307,5 @@ def _registered(name: str) -> Environment | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError):
-        raise BenchlibError(
-            f"{_record(name)}: is no record of an environment: delete it, and make or add the environment again"
-        ) from None
+        remedy = "delete it, and make or add the environment again"
+        raise BenchlibError(f"{_record(name)}: is no record of an environment: {remedy}") from None

@@ -40,9 +40,15 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
     """Ask an interpreter for top-level modules, those of the working directory and of the user's PYTHONPATH left out,
     as for a worker. A BenchlibError where it cannot answer.
     """
-    answered = _as_worker([python, "-c", _PROBE.read_text(encoding="utf-8"), *modules])
+    command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
+    quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     try:
+        with scratch.scratch("probe") as empty:
+            given = {**variables.passed(os.environ), "HOME": str(empty)}
+            answered = subprocess.run(command, cwd=empty, env=given, check=False, **quiet)
         answer = json.loads(answered.stdout.splitlines()[-1])
+    except OSError as error:
+        raise BenchlibError(f"{python}: cannot be started ({error}); add another interpreter") from None
     except (IndexError, ValueError):
         said = (answered.stderr.strip() or "nothing").splitlines()[-1]
         raise BenchlibError(
@@ -58,24 +64,3 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
         name: Module(**{**one, "distributions": tuple(one["distributions"])}) for name, one in answer["modules"].items()
     }
     return Interpreter(answer["python"], found)
-
-
-def answering(python: str) -> str:
-    """The interpreter that answers here for ``python``: itself, unless a worker would get another one for it, as by a
-    shim of pyenv's, which goes by folder and variables.
-    """
-    question = [python, "-I", "-c", "import sys; print(sys.executable)"]
-    there = _as_worker(question).stdout
-    here = subprocess.run(question, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
-    return python if here == there or not here.strip() else here.splitlines()[-1]
-
-
-def _as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run an interpreter in an empty folder, with a worker's variables; a BenchlibError where it cannot be started."""
-    try:
-        with scratch.scratch("probe") as empty:
-            given = {**variables.passed(os.environ), "HOME": str(empty)}
-            quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
-            return subprocess.run(command, cwd=empty, env=given, check=False, **quiet)
-    except OSError as error:
-        raise BenchlibError(f"{command[0]}: cannot be started ({error}); add another interpreter") from None

@@ -17,19 +17,15 @@ from benchlib.plotting.style import named_once
 from benchlib.report.load import Results
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 
+# What a verdict shows, in a word; else it is "same", or "none" where there is no ratio.
 KINDS = {FASTER: "faster", SLOWER: "slower", NO_DIFFERENCE: "open"}
-"""What a verdict shows, in a word; else it is "same", or "none" where there is no ratio."""
-
-CSV = {
+CSV = {  # the columns of the table that benchlib trace reads, by those of the frame
     **{name: name for name in ("key", "notebook", "task", "processes", "control", "control_low", "control_high")},
     **{"label": "condition", "baseline_label": "relative to", "says": "verdict", "files": tables.FILES},
     **{"estimate": "ratio", "low": "ratio_low", "high": "ratio_high"},
 }
-"""The columns of the table that ``benchlib trace`` reads, by those of the frame."""
-
 COMPARISON = ["notebook", "part"]
-SAME = ["task", "margin", "label", "baseline_label", "estimate", "low", "high", "says", "files"]
-"""The columns by which two notebooks show the same ratio."""
+SAME = ["task", "margin", "label", "baseline_label", "estimate", "low", "high", "says", "files"]  # two show one ratio
 
 
 def rows(results: Results) -> pd.DataFrame:

@@ -6,7 +6,6 @@ Notebooks open as copies beside a profile's results, with the profile's paramete
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import re
@@ -14,34 +13,26 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+
+import nbformat
 
 from benchlib import manifest
 from benchlib.errors import BenchlibError
+from benchlib.notebooks import cells
 from benchlib.suite import outputs
 from benchlib.suite.plan import gathers, parameter_files, planned
 from benchlib.suite.run_lock import say
 
 PAGE = Path("outputs", "start.md")
-
-FOLDER = "lab"
-"""Of the copies, in a folder of results."""
-
-SETTINGS = Path(__file__).parent / "jupyterlab"
-"""JupyterLab's defaults here: Markdown opens as it reads. What a user has set in JupyterLab wins over them."""
-
+FOLDER = "lab"  # of the copies, in a folder of results
+SETTINGS = Path(__file__).parent / "jupyterlab"  # defaults: Markdown opens as it reads. A user's own win over them
 _QUESTION = re.compile(r"\*\*The question\.\*\*\s*(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 
 
 def open_lab(profile: str, more: Iterable[str] = ()) -> None:
     """Write the start page for ``profile``, and become JupyterLab, opened on it, with ``more`` options of its own."""
-    page = write(profile)
-    options = [
-        "--ServerApp.root_dir=.",
-        f"--LabApp.app_settings_dir={SETTINGS}",
-        f"--LabApp.default_url=/lab/tree/{page.as_posix()}",
-        *more,
-    ]
+    options = ["--ServerApp.root_dir=.", f"--LabApp.app_settings_dir={SETTINGS}"]
+    options += [f"--LabApp.default_url=/lab/tree/{write(profile).as_posix()}", *more]
     if os.geteuid() == 0 and "--allow-root" not in options:
         say("where JupyterLab refuses to run as root: benchlib lab -- --allow-root, or make lab ARGS=--allow-root")
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *options])
@@ -81,42 +72,35 @@ def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
 
     One that was changed is left as it is; outputs are no change.
     """
-    import papermill  # these take long to import
+    import papermill  # it takes long to import
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
     path = Path("outputs", profile, FOLDER, notebook.name)
     values = {**planned(notebook.stem, file).parameters, "outputs": ".."}  # from the copy's folder
     made = papermill.execute_notebook(notebook, None, values, prepare_only=True, progress_bar=False)
-    digest = _digest(made)
+    made.metadata.benchlib = _digest(made)
     if path.exists():
-        there = _read(path)
-        before = there.get("metadata", {}).get("benchlib")
-        if before != _digest(there) or before == digest:
-            return path, before != digest
-    made.metadata.benchlib = digest
+        try:
+            there = nbformat.read(path, as_version=4)
+        except ValueError:
+            return path, True
+        if there.metadata.get("benchlib") != _digest(there):
+            return path, True
+        if _digest(there) == _digest(made):
+            return path, False
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    nbformat.write(made, path)
     return path, False
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """A notebook, without its import, which takes longer than a start; empty where it is none."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
-    except (OSError, ValueError):
-        return {}
-
-
-def _digest(notebook: dict[str, Any]) -> str:
+def _digest(notebook: nbformat.NotebookNode) -> str:
     """Of the cells without their outputs."""
-    return manifest.digest([[cell["cell_type"], "".join(cell["source"])] for cell in notebook.get("cells", [])])
+    return manifest.digest([[cell.cell_type, cell.source] for cell in notebook.cells])
 
 
 def _row(state: outputs.State, file: Path | None, profile: str) -> str:
     name, notebook = state.name, Path("notebooks", f"{state.name}.ipynb")
-    # Where nothing can be opened, state or question say what is wrong with file or notebook.
-    with contextlib.suppress(BenchlibError, ValueError, KeyError):
+    with contextlib.suppress(BenchlibError):  # of which the state tells
         if notebook.exists() and (file or gathers(name)):
             path, changed = copy(notebook, file, profile)
             name = f"[{name}]({_link(path)})"
@@ -129,8 +113,10 @@ def _row(state: outputs.State, file: Path | None, profile: str) -> str:
 
 def question(name: str) -> str:
     """What a notebook asks, from its first cell of text; without a question, what that says below its title."""
-    cells = _read(Path("notebooks", f"{name}.ipynb")).get("cells", [])
-    text = next(("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"), "")
+    try:
+        text = next((one.source for one in cells(Path("notebooks", f"{name}.ipynb")) if one.kind == "markdown"), "")
+    except BenchlibError:
+        return ""
     found = _QUESTION.search(text)
     return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]
 

@@ -1,6 +1,4 @@
-"""A folder of results, beside what the same notebooks would be executed with here and now: what is up to date in it,
-and what is not, and why.
-"""
+"""A folder of results: what is up to date in it, and what is not, and why."""
 
 from __future__ import annotations
 
@@ -21,30 +19,30 @@ from benchlib.notebooks import cells
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.suite.plan import Planned, gathers, notebooks, parameter_files, planned
 
-RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
-
 VERSIONS, MOST_NAMED = ("interpreter", "versions", "packages"), 3
 
 
 @dataclass(frozen=True)
 class State:
-    """Where a notebook stands in a folder of results: ``word`` is "run", "stale", "failed" or "missing", and ``why`` is
-    in words.
-    """
+    """Where a notebook stands in a folder of results."""
 
     name: str
-    word: str
-    why: str = ""
+    word: str  # "run", "stale", "failed" or "missing"
+    why: str  # in words
     started_utc: str | None = None  # of the last time that it was started
     executed: Path | None = None  # the executed notebook, if it is there
 
 
 def states(profile: str, folder: Path | None = None) -> list[State]:
-    """Where each notebook stands, in order; executes nothing. What a run of ``profile`` would refuse is a reason here,
-    too: whoever looks wants to see the others.
-    """
+    """Where each notebook stands, in order; executes nothing. What a run of ``profile`` would refuse is a reason."""
     files, outputs = parameter_files(profile), Outputs(folder or Path("outputs", profile))
-    return [_state(name, profile, files, outputs) for name in notebooks()]
+    every = []
+    for name in notebooks():
+        record, executed = manifest.read(outputs.folder, name), outputs.executed(name)
+        word, why = _word(name, files.get(name), record, outputs)
+        started = record["started_utc"] if record else None
+        every.append(State(name, word, why, started, executed if executed.exists() else None))
+    return every
 
 
 class Outputs:
@@ -102,11 +100,10 @@ class Outputs:
 
     def why_due(self, item: Planned) -> str | None:
         """Why a notebook has to be executed, in words; None: it has not."""
-        record = manifest.read(self.folder, item.name)
-        if record is None:
+        if (record := manifest.read(self.folder, item.name)) is None:
             return "started"
         reason = self.outdated(item, record)
-        return None if reason is None else f"started again: {reason}"
+        return reason and f"started again: {reason}"
 
     def outdated(self, item: Planned, record: dict[str, Any]) -> str | None:
         """Why what a notebook once gave is not its result now, in words; None: it is."""
@@ -129,30 +126,25 @@ class Outputs:
         here = json.loads(json.dumps(self.environment))
         now, before = (_leaves({part: of.get(part) for part in parts}) for of in (here, record))
         names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names]
-        more = [f"{len(told) - MOST_NAMED} more"] if len(told) > MOST_NAMED else []
-        return f"{word} ({'; '.join([*told[:MOST_NAMED], *more])})" if told else word
+        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:MOST_NAMED]]
+        return f"{word} ({'; '.join([*told, *['...'] * (len(names) > MOST_NAMED)])})" if told else word
 
 
-def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) -> State:
-    record, executed = manifest.read(outputs.folder, name), outputs.executed(name)
-    facts = {
-        "started_utc": record["started_utc"] if record else None,
-        "executed": executed if executed.exists() else None,
-    }
-    old = STALE if facts["executed"] else MISSING
+def _word(name: str, file: Path | None, record: dict[str, Any] | None, outputs: Outputs) -> tuple[str, str]:
+    """The state of a notebook and its reason."""
+    old = "stale" if outputs.executed(name).exists() else "missing"
     if record and record["status"] == "failed":
-        return State(name, FAILED, f"in {record['error']['cell']}: {record['error']['text']}", **facts)
-    if name not in files and not gathers(name):
-        return State(name, MISSING, f"there is no {Path('parameters', profile, name)}.yaml", **facts)
+        return "failed", f"in {record['error']['cell']}: {record['error']['text']}"
+    if file is None and not gathers(name):
+        return "missing", f"there is no file of parameters called {name}.yaml"
     try:
-        item = planned(name, files.get(name))
+        item = planned(name, file)
     except BenchlibError as error:
-        return State(name, old, str(error), **facts)
+        return old, str(error)
     if record is None:
-        return State(name, MISSING, "it has not been started", **facts)
+        return "missing", "it has not been started"
     reason = outputs.outdated(item, record)
-    return State(name, RUN, **facts) if reason is None else State(name, old, reason, **facts)
+    return ("run", "") if reason is None else (old, reason)
 
 
 def _leaves(value: Any, name: str = "") -> dict[str, Any]:
