@@ -101,7 +101,7 @@ def test_an_environment_called_like_its_framework_goes_without_saying(tmp_path: 
 def test_a_row_of_the_picture_has_the_kind_of_its_ratio(tmp_path: Path, row: dict[str, Any], kind: str) -> None:
     every = by_hand(tmp_path, row)
     assert list(every["kind"]) == [kind]
-    shown = picture.View(every, frames.PYTORCH, {}).html()
+    shown = picture.View(every, frames.PYTORCH).html()
     assert f'<tr class="{kind}"' in shown
     assert ('class="point"' in shown) is (kind != "none"), "no mark without a ratio"
     assert row.get("why") or row["verdict"] in shown
@@ -109,7 +109,7 @@ def test_a_row_of_the_picture_has_the_kind_of_its_ratio(tmp_path: Path, row: dic
 
 def test_the_axis_has_one_all_points_and_the_margins_and_lets_far_ends_run_out(tmp_path: Path) -> None:
     far = ratio(0.001, 40, label="c") | {"estimate": 2.0}
-    view = picture.View(by_hand(tmp_path, far, ratio(0.45, 0.55)), frames.PYTORCH, {})
+    view = picture.View(by_hand(tmp_path, far, ratio(0.45, 0.55)), frames.PYTORCH)
     assert 0 < view.percent(0.5) < view.percent(1) < view.percent(2) < 100
     assert view.percent(0.001) == 0
     assert len(view.ticks) >= 3
@@ -120,15 +120,15 @@ def test_the_axis_has_one_all_points_and_the_margins_and_lets_far_ends_run_out(t
 
 
 def test_an_a_a_that_excludes_one_is_hatched_and_said(tmp_path: Path) -> None:
-    shown = picture.View(by_hand(tmp_path, ratio(1.9, 2.1, control=(1.05, 1.15))), frames.PYTORCH, {}).html()
+    shown = picture.View(by_hand(tmp_path, ratio(1.9, 2.1, control=(1.05, 1.15))), frames.PYTORCH).html()
     assert 'class="control restless"' in shown
     assert "A/A excludes 1" in shown
-    assert "restless" not in picture.View(by_hand(tmp_path, ratio(1.9, 2.1)), frames.PYTORCH, {}).html()
+    assert "restless" not in picture.View(by_hand(tmp_path, ratio(1.9, 2.1)), frames.PYTORCH).html()
 
 
 def test_text_of_measurements_cannot_become_a_part_of_the_page(tmp_path: Path) -> None:
     every = by_hand(tmp_path, ratio(1.9, 2.1) | {"label": "</td><script>", "reason": "<b>"})
-    shown = picture.View(every, frames.PYTORCH, {}).html()
+    shown = picture.View(every, frames.PYTORCH).html()
     assert "<script>" not in shown
     assert "<b>" not in shown.partition("</p>")[2]
 
