@@ -51,19 +51,13 @@ def project(tmp_path, monkeypatch):
 @pytest.fixture
 def quickly(monkeypatch):
     """Environments are made without uv, and in them is nothing but that toybox is installed."""
-    monkeypatch.setattr(
-        environments,
-        "_commands",
-        lambda asked, new, place, path: [
-            [sys.executable, "-I", "-m", "venv", "--without-pip", str(place)],
-            ["sh", "-c", toybox_in(place)],
-        ],
-    )
 
+    def commands(asked, new, place, path):
+        info = f"{place}/lib/python{VERSION}/site-packages/toybox-1.0.dist-info"
+        toybox = f"mkdir {info}; printf 'Metadata-Version: 2.1\\nName: toybox\\nVersion: 1.0\\n' > {info}/METADATA"
+        return [[sys.executable, "-I", "-m", "venv", "--without-pip", str(place)], ["sh", "-c", toybox]]
 
-def toybox_in(place):
-    info = f"{place}/lib/python{VERSION}/site-packages/toybox-1.0.dist-info"
-    return f"mkdir {info}; printf 'Metadata-Version: 2.1\\nName: toybox\\nVersion: 1.0\\n' > {info}/METADATA"
+    monkeypatch.setattr(environments, "_commands", commands)
 
 
 @pytest.fixture
@@ -188,18 +182,13 @@ def test_one_whose_requirements_have_changed_has_to_be_removed_first(quickly, pr
 
 
 def test_a_package_that_cannot_be_installed_leaves_nothing(project, monkeypatch, capfd):
-    for commands, said in (
-        ([["false"]], "false ended with exit code 1"),
-        ([[sys.executable, "-m", "venv", "--without-pip", "{place}"]], "toybox is not installed: 1.0 is asked for"),
-        ([["mkdir", "{place}"]], "bin/python: cannot be started"),
+    for command, said in (
+        (["false"], "false ended with exit code 1"),
+        ([sys.executable, "-m", "venv", "--without-pip"], "toybox is not installed: 1.0 is asked for"),
+        (["mkdir"], "bin/python: cannot be started"),
     ):
-        monkeypatch.setattr(
-            environments,
-            "_commands",
-            lambda asked, new, place, path, commands=commands: [
-                [one.format(place=place) for one in command] for command in commands
-            ],
-        )
+        commands = lambda asked, new, place, path, first=command: [[*first, str(place)]]  # noqa: E731
+        monkeypatch.setattr(environments, "_commands", commands)
         assert main(["environment", "create", "small"]) == 1
         assert said in capfd.readouterr().err
     assert left(project) == []
@@ -240,7 +229,7 @@ environments.create("small")
     assert list(environments.names()) == ["default", "small"]
 
 
-@pytest.mark.parametrize("python", ["3", "three", "3.11.7"])
+@pytest.mark.parametrize("python", ["three", "3.11.7"])
 def test_a_python_that_is_no_version_is_refused(project, python):
     (project / "environments" / "small.txt").write_text(f"# python: {python}\n")
     with pytest.raises(BenchlibError, match=f"small.txt: # python: {python}: give one version of Python"):
@@ -279,25 +268,6 @@ def test_an_interpreter_is_added_and_forgotten_untouched(project, tmp_path, caps
     assert main(["environment", "remove", "default"]) == 2
 
 
-def test_the_interpreter_that_answers_here_is_registered_and_not_what_a_shim_starts_elsewhere(
-    project, other, tmp_path, monkeypatch, capsys
-):
-    """As pyenv's shims do: by a file in the working directory, or a variable."""
-    shim = program(
-        tmp_path / "bin" / "python9",
-        f'chosen=$(cat .chosen 2>/dev/null); exec "${{CHOSEN:-${{chosen:-{sys.executable}}}}}" "$@"',
-    )
-    assert environments.add("same", shim).python == str(shim), "a wrapper, which may set variables"
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".chosen").write_text(other.python)
-    assert main(["environment", "add", "by-file", "--python", "python9"]) == 0
-    assert f"environment by-file: Python {VERSION}." in capsys.readouterr().out
-    (tmp_path / ".chosen").unlink()
-    monkeypatch.setenv("CHOSEN", other.python)
-    for name, python in (("by-file", other.python), ("by-variable", environments.add("by-variable", shim).python)):
-        assert environments.find(name).python == other.python == python
-
-
 def test_where_there_are_no_file_locks_it_is_said(project, quickly, monkeypatch, capsys):
     def without(*arguments):
         raise OSError(errno.ENOSYS, "Function not implemented")
@@ -305,10 +275,7 @@ def test_where_there_are_no_file_locks_it_is_said(project, quickly, monkeypatch,
     monkeypatch.setattr(environments.fcntl, "flock", without)
     for command in (["create", "small"], ["add", "mine", "--python", sys.executable]):
         assert main(["environment", *command]) == 2
-        assert (
-            f"{project}/.environments: cannot be written or locked (Function not implemented)"
-            in capsys.readouterr().err
-        )
+        assert ".environments: cannot be written or locked (Function" in capsys.readouterr().err
     assert left(project) == []
 
 
@@ -328,13 +295,6 @@ def test_a_script_that_starts_python_as_another_process_is_refused(project, tmp_
     assert main(["environment", "add", "mine", "--python", str(python)]) == 2
     assert "write exec before the command" in capsys.readouterr().err
     assert left(project) == []
-    environments.folder().mkdir(exist_ok=True)
-    environments.register(environments.Environment("mine", str(python)))  # before benchlib looked for it
-    assert main(["environment", "check", "mine"]) == 2
-    assert main(["devices"]) == 0
-    said = capsys.readouterr()
-    assert "write exec" in said.err
-    assert f"environment mine: {python}: starts Python as a process below its own" in said.out
 
 
 def test_a_record_that_is_none_is_told(project, capsys):
@@ -345,14 +305,6 @@ def test_a_record_that_is_none_is_told(project, capsys):
     assert list(environments.names()) == ["default"]
     assert main(["environment", "list"]) == 0
     assert "mine.json: is no record" in capsys.readouterr().out
-
-
-def test_hidden_files_are_no_requirements(project):
-    (project / "environments" / "._small.txt").write_bytes(b"\x00\x05\x16\x07")
-    assert environments.offered() == ["small"]
-    with pytest.raises(BenchlibError) as error:
-        environments.create("smal")
-    assert "._small" not in str(error.value)
 
 
 def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):
@@ -421,12 +373,9 @@ def test_a_condition_says_its_environment_unless_it_is_the_default_one():
 
 
 def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_framework, monkeypatch, tmp_path):
-    every = [Condition(workload="linear", environment=name) for name in ("default", "other")]
-    groups = []
+    every, groups = [Condition(workload="linear", environment=name) for name in ("default", "other")], []
     monkeypatch.setattr(roofline, "conditions", lambda *asked: every)
-    monkeypatch.setattr(
-        roofline, "_steps_per_second", lambda process_group, *_: groups.append(process_group) or ({}, [])
-    )
+    monkeypatch.setattr(roofline, "_steps_per_second", lambda group, *_: groups.append(group) or ({}, []))
     roofline.measure("cpu", "fp32", ["default", "other"], tmp_path, 1.0)
     assert groups == [[one] for one in every]
 
