@@ -280,7 +280,7 @@ def test_it_opens_on_a_rendered_page_of_links_to_the_notebooks_and_their_states(
     rows = rendered.locator("tbody tr")
     expect(rows).to_have_count(len(list((project / "notebooks").glob("*.ipynb"))))
     devices = rows.filter(has=page.get_by_role("link", name="devices", exact=True))
-    expect(devices.locator("strong")).to_have_text("missing")
+    expect(devices.locator("td").last).to_have_text("none")
     expect(devices).to_contain_text("How much faster does a network train on a GPU than on the CPU")
     page.screenshot(path=project / "start.png")
     devices.get_by_role("link", name="devices", exact=True).click()

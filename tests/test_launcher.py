@@ -1,4 +1,4 @@
-"""The start page: each notebook with its question, its state and links; and ``lab``, which opens JupyterLab on it."""
+"""The start page: each notebook with its question, last run and links; and ``lab``, which opens JupyterLab on it."""
 
 import ast
 import json
@@ -37,46 +37,6 @@ def record(name, **values):
         (folder / f"{name}.ipynb").write_text(Path("notebooks", f"{name}.ipynb").read_text())
 
 
-def states():
-    return {state.name: (state.word, state.why) for state in outputs.states("quick")}
-
-
-@pytest.mark.usefixtures("project")
-class TestStates:
-    def test_what_is_up_to_date_has_run(self):
-        record("first")
-        (state,) = (state for state in outputs.states("quick") if state.name == "first")
-        assert (state.word, state.why, state.started_utc) == ("run", "", "2026-01-02T03:04:05+00:00")
-        assert state.executed == Path("outputs/quick/notebooks/first.ipynb")
-
-    def test_what_has_changed_is_named_in_the_words_of_a_run(self):
-        record("first")
-        write_parameters("first", count=2)
-        assert states()["first"] == ("stale", "these have changed: parameters")
-
-    def test_more_measurements_of_its_own_make_it_stale_and_those_of_others_do_not(self):
-        record("first", awaited=["measurements/mine.parquet"])
-        Path("outputs/quick/measurements").mkdir()
-        Path("outputs/quick/measurements/another.parquet").touch()
-        assert states()["first"] == ("run", "")
-        Path("outputs/quick/measurements/mine.parquet").touch()
-        assert states()["first"] == ("stale", "there are more measurements of its comparisons")
-
-    def test_what_failed_says_where_and_why(self):
-        record("first", status="failed", error={"cell": "In [2] (1 / 0)", "text": "ZeroDivisionError"})
-        assert states()["first"] == ("failed", "in In [2] (1 / 0): ZeroDivisionError")
-
-    def test_a_wrong_parameter_is_a_reason_and_hides_no_other_notebook(self):
-        record("second")
-        write_parameters("second", count="many")
-        found = states()
-        assert found["second"][0] == "stale"
-        assert "parameters/quick/second.yaml: count: 'many'" in found["second"][1]
-        assert found["first"] == ("missing", "it has not been started")
-        Path("parameters/quick/first.yaml").unlink()
-        assert "first.yaml" in states()["first"][1]
-
-
 @pytest.mark.usefixtures("project")
 class TestPage:
     def rows(self):
@@ -91,7 +51,7 @@ class TestPage:
     def test_every_notebook_has_a_row_with_its_question_in_a_line(self):
         rows = self.rows()
         assert list(rows) == ["first", "second", "report"]
-        assert all(len(row) == 4 for row in rows.values())
+        assert all(len(row) == 3 for row in rows.values())
         assert rows["first"][1] == r"Which is faster, `a` \| `b`, and by how much?"
 
     def test_links_lead_to_files_that_are_there(self):
@@ -112,6 +72,14 @@ class TestPage:
         assert list(self.rows()) == ["first", "second", "report"]
         assert "lab/first.ipynb" not in launcher.PAGE.read_text()
         assert "lab/second.ipynb" not in launcher.PAGE.read_text()
+
+    def test_what_failed_and_what_cannot_run_say_why_and_what_has_not_run_is_said(self):
+        record("first", status="failed", error={"cell": "In [2] (1 / 0)", "text": "ZeroDivisionError"})
+        write_parameters("second", count="many")
+        rows = self.rows()
+        assert "In [2] (1 / 0): ZeroDivisionError" in rows["first"][2]
+        assert "parameters/quick/second.yaml: count: 'many'" in rows["second"][2]
+        assert rows["report"][2] == "none"
 
     def test_a_copy_with_changes_stays_as_it_is_and_is_said(self):
         launcher.write("quick")
@@ -145,7 +113,7 @@ class TestPage:
 def test_the_real_notebooks_ask_something(monkeypatch):
     monkeypatch.chdir(ROOT)
     for notebook in Path("notebooks").glob("*.ipynb"):
-        question = launcher.question(notebook.stem)
+        question = launcher.question(notebook)
         assert 20 < len(question) < 400, notebook
 
 

@@ -269,6 +269,8 @@ class TestUnchanged:
     def test_nothing_is_executed_twice_and_the_suite_says_so(self):
         pages = [Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")]
         before = [page.stat().st_mtime_ns for page in pages]
+        Path("outputs/quick/measurements").mkdir()
+        Path("outputs/quick/measurements/of_another.parquet").touch()
         assert self.run() == []
         assert "first: unchanged, not executed again (outputs/quick/notebooks/first.ipynb)\n" in self.said
         assert [page.stat().st_mtime_ns for page in pages] == before
@@ -858,7 +860,6 @@ class TestTime:
             record = record_of("one")
             assert (record["status"], record["parameters"]["count"]) == ("succeeded", 1)
             assert record["stale"] == "these have changed: parameters"
-            assert [one.word for one in outputs.states("quick")] == ["stale", "run", "run"]
         assert main(("report",)) == 1
         write_parameters("one", count=1)
         code, said = run_and_read(("run", "--minutes", "0"))

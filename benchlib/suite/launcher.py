@@ -1,11 +1,10 @@
-"""The start page of ``make lab``: each notebook with its question, its state and links; and JupyterLab on it.
+"""The start page of ``make lab``: each notebook with its question, its last run and links; and JupyterLab on it.
 
 Notebooks open as copies beside a profile's results, with the profile's parameters.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
@@ -19,8 +18,7 @@ import nbformat
 from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.notebooks import cells
-from benchlib.suite import outputs
-from benchlib.suite.plan import gathers, parameter_files, planned
+from benchlib.suite.plan import gathers, notebooks, parameter_files, planned
 from benchlib.suite.run_lock import say
 
 PAGE = Path("outputs", "start.md")
@@ -40,9 +38,8 @@ def open_lab(profile: str, more: Iterable[str] = ()) -> None:
 
 def write(profile: str) -> Path:
     """Write the start page; its path."""
-    states, files = outputs.states(profile), parameter_files(profile)
-    rows = "\n".join(_row(state, files.get(state.name), profile) for state in states)
-    html = Path("outputs", profile, "report.html")
+    files, html = parameter_files(profile), Path("outputs", profile, "report.html")
+    rows = "\n".join(_row(name, files.get(name), profile) for name in notebooks())
     report = f"The [report]({_link(html)}) of the last run is there. " if html.exists() else ""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(_PAGE.format(profile=profile, now=_local(datetime.now(UTC)), report=report, rows=rows), "utf-8")
@@ -55,15 +52,14 @@ Profile `{profile}`, as of {now}. {report}What a result means: [README](../READM
 
 Open a notebook, change its values below *# Parameters* if you like, and choose *Run > Run All Cells*: only what is new
 is measured. *Kernel > Interrupt Kernel* stops the workers and keeps what was measured. What you open is your copy, in
-`outputs/{profile}/lab`; what you run there changes no state below. `make report PROFILE={profile} MINUTES=10` measures
+`outputs/{profile}/lab`; what you run there changes no run below. `make report PROFILE={profile} MINUTES=10` measures
 more of what is there; `make lab PROFILE={profile}` writes this page again.
 
-| notebook | question | state | result |
-|---|---|---|---|
+| notebook | question | last run |
+|---|---|---|
 {rows}
 
-**run**: its result is there, made of what is here now. **stale**: there is one, made of something else. **failed**: it
-stopped at an error. **missing**: there is none. `make report PROFILE={profile}` runs what is not *run*.
+`make report PROFILE={profile}` runs what has not run, has failed, or is stale.
 """
 
 
@@ -98,36 +94,40 @@ def _digest(notebook: nbformat.NotebookNode) -> str:
     return manifest.digest([[cell.cell_type, cell.source] for cell in notebook.cells])
 
 
-def _row(state: outputs.State, file: Path | None, profile: str) -> str:
-    name, notebook = state.name, Path("notebooks", f"{state.name}.ipynb")
-    with contextlib.suppress(BenchlibError):  # of which the state tells
-        if notebook.exists() and (file or gathers(name)):
-            path, changed = copy(notebook, file, profile)
-            name = f"[{name}]({_link(path)})"
-            name += f" (with changes of yours; delete `{path}` to have it anew)" if changed else ""
-    date = f" {_local(datetime.fromisoformat(state.started_utc))}" if state.started_utc else ""
-    why = f": {_cell(state.why)}" if state.why else ""
-    executed = f"[executed]({_link(state.executed)})" if state.executed else ""
-    return f"| {name} | {_cell(question(state.name))} | **{state.word}**{date}{why} | {executed} |"
-
-
-def question(name: str) -> str:
-    """What a notebook asks, from its first cell of text; without a question, what that says below its title."""
+def _row(name: str, file: Path | None, profile: str) -> str:
+    notebook, shown, asks, ran = Path("notebooks", f"{name}.ipynb"), name, "", _ran(Path("outputs", profile), name)
     try:
-        text = next((one.source for one in cells(Path("notebooks", f"{name}.ipynb")) if one.kind == "markdown"), "")
-    except BenchlibError:
-        return ""
+        asks = question(notebook)
+        if file or gathers(name):
+            path, changed = copy(notebook, file, profile)
+            shown = f"[{name}]({_link(path)})"
+            shown += f" (with changes of yours; delete `{path}` to have it anew)" if changed else ""
+    except BenchlibError as error:
+        ran = f"cannot run: {error}"
+    # A cell is one line, without a stroke that would end it.
+    row = (" ".join(text.split()).replace("|", "\\|") for text in (shown, asks, ran))
+    return f"| {' | '.join(row)} |"
+
+
+def _ran(folder: Path, name: str) -> str:
+    record, executed = manifest.read(folder, name), folder / "notebooks" / f"{name}.ipynb"
+    if record is None:
+        return "none"
+    when = f"**{record['status']}** {_local(datetime.fromisoformat(record['started_utc']))}"
+    if record["status"] == "failed":
+        return f"{when} in {record['error']['cell']}: {record['error']['text']}"
+    return f"{when}, [executed]({_link(executed)})" if executed.exists() else when
+
+
+def question(notebook: Path) -> str:
+    """What a notebook asks, from its first cell of text; without a question, what that says below its title."""
+    text = next((one.source for one in cells(notebook) if one.kind == "markdown"), "")
     found = _QUESTION.search(text)
     return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]
 
 
 def _local(time: datetime) -> str:
     return f"{time.astimezone():%Y-%m-%d %H:%M}"
-
-
-def _cell(text: str) -> str:
-    """Text for a cell of a table: one line, and no stroke that would end it."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _link(path: Path) -> str:

@@ -7,42 +7,17 @@ import json
 import platform
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from benchlib import frameworks, manifest, plugins, variables
 from benchlib.environments import DEFAULT
-from benchlib.errors import BenchlibError
 from benchlib.notebooks import cells
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.suite.plan import Planned, gathers, notebooks, parameter_files, planned
+from benchlib.suite.plan import Planned, notebooks
 
 VERSIONS, MOST_NAMED = ("interpreter", "versions", "packages"), 3
-
-
-@dataclass(frozen=True)
-class State:
-    """Where a notebook stands in a folder of results."""
-
-    name: str
-    word: str  # "run", "stale", "failed" or "missing"
-    why: str  # in words
-    started_utc: str | None = None  # of the last time that it was started
-    executed: Path | None = None  # the executed notebook, if it is there
-
-
-def states(profile: str, folder: Path | None = None) -> list[State]:
-    """Where each notebook stands, in order; executes nothing. What a run of ``profile`` would refuse is a reason."""
-    files, outputs = parameter_files(profile), Outputs(folder or Path("outputs", profile))
-    every = []
-    for name in notebooks():
-        record, executed = manifest.read(outputs.folder, name), outputs.executed(name)
-        word, why = _word(name, files.get(name), record, outputs)
-        started = record["started_utc"] if record else None
-        every.append(State(name, word, why, started, executed if executed.exists() else None))
-    return every
 
 
 class Outputs:
@@ -128,23 +103,6 @@ class Outputs:
         names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
         told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:MOST_NAMED]]
         return f"{word} ({'; '.join([*told, *['...'] * (len(names) > MOST_NAMED)])})" if told else word
-
-
-def _word(name: str, file: Path | None, record: dict[str, Any] | None, outputs: Outputs) -> tuple[str, str]:
-    """The state of a notebook and its reason."""
-    old = "stale" if outputs.executed(name).exists() else "missing"
-    if record and record["status"] == "failed":
-        return "failed", f"in {record['error']['cell']}: {record['error']['text']}"
-    if file is None and not gathers(name):
-        return "missing", f"there is no file of parameters called {name}.yaml"
-    try:
-        item = planned(name, file)
-    except BenchlibError as error:
-        return old, str(error)
-    if record is None:
-        return "missing", "it has not been started"
-    reason = outputs.outdated(item, record)
-    return ("run", "") if reason is None else (old, reason)
 
 
 def _leaves(value: Any, name: str = "") -> dict[str, Any]:
