@@ -1,8 +1,6 @@
 """Environments: where a framework lives, an interpreter with its packages. The default one is this process's own; the
-others are registered by name in ``.environments/``, made of ``environments/NAME.txt`` or there already.
-
-Such a file has requirements, pinned, as pip reads them. A comment ``# python: 3.11`` in it says for which Python it is,
-and ``# system: ...`` what the system has to have beside it.
+others are registered in ``.environments/``, made of ``environments/NAME.txt`` or there already. That has requirements,
+pinned; ``# python: 3.11`` in it says for which Python it is, and ``# system: ...`` what the system has to have.
 """
 
 from __future__ import annotations
@@ -152,8 +150,8 @@ def requirements(name: str) -> Requirements | None:
 
 
 def create(name: str, say: Callable[[str], None] = print) -> Environment:
-    """Make the environment ``name``, unless it is there with all that is asked for. A :class:`CreationFailed` where a
-    package could not be installed. A folder that is not registered is of an attempt that was killed, and is replaced.
+    """Make an environment, unless it is there with all that is asked for; what an attempt that was killed has left of
+    it is replaced. A :class:`CreationFailed` where a package could not be installed.
     """
     asked = requirements(name)
     with changing():
@@ -237,9 +235,7 @@ def _run(command: list[str], given: Mapping[str, str]) -> None:
 
 
 def _given() -> dict[str, str]:
-    """The variables of an installer: packages come from where pip is set to find them, in files and variables; programs
-    from beside this Python, too, and Pythons from pyenv.
-    """
+    """An installer's variables: pip's settings in uv's words, and a PATH with this Python and those of pyenv."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, env=own, capture_output=True, text=True, check=False).stdout.splitlines()

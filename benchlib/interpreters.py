@@ -37,9 +37,7 @@ class Interpreter:
 
 @functools.cache
 def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
-    """Ask an interpreter for top-level modules, those of the working directory and of the user's PYTHONPATH left out,
-    as for a worker. A BenchlibError where it cannot answer.
-    """
+    """Ask an interpreter for modules, as a worker would find them; a BenchlibError where it cannot answer."""
     command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
     quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     try:

@@ -1,8 +1,7 @@
 """Plug-ins: frameworks, workloads and data sets of others, in installed packages or in folders that the user names.
 
-Each is a folder with ``frameworks/NAME.py``, ``workloads/NAME/`` and ``data/NAME.py``, added to the ``__path__`` of
-benchlib's packages, in this process and in workers. A workload's folder without ``workload.py`` adds to the workload of
-its name. What is called ``_NAME`` only helps others.
+Each is a folder with ``frameworks/NAME.py``, ``workloads/NAME/`` and ``data/NAME.py``, added to benchlib's packages. A
+workload's folder without ``workload.py`` adds to the workload of its name. What is called ``_NAME`` only helps others.
 """
 
 from __future__ import annotations
@@ -48,9 +47,7 @@ _used: list[Plugin] = []
 
 
 def use(folders: Iterable[Path | str] = ()) -> None:
-    """Add the plug-ins of installed distributions, of ``folders`` and of folders before, for this process and its
-    workers. A BenchlibError where there are two of one name, or none at a place.
-    """
+    """Add installed plug-ins and those in ``folders``, for this process and its workers; refuse two of one name."""
     given = [folder for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
     named = list(dict.fromkeys([*given, *(str(Path(folder).expanduser().resolve()) for folder in folders)]))
     plugins = list(dict.fromkeys([*_installed(), *(Plugin(Path(folder), folder) for folder in named)]))

@@ -1,7 +1,6 @@
 """Training runs as TensorBoard's event files: a folder of ``events/`` for each run, with loss and metric by epoch.
 
-A run's folder says what the run is, and ends with the first characters of its measurement's key. A record's time is
-when the run started, and its training time until then: evaluations are off that clock.
+A record's time is when the run started, and its training time until then: evaluations are off that clock.
 """
 
 from __future__ import annotations
@@ -25,10 +24,7 @@ KEY = 8  # characters of a measurement's key in a run's name
 
 
 def train(lab: Lab, conditions: list[Condition], **asked: Any) -> TrainingRuns:
-    """As :meth:`Lab.train`, with an event file for each run, which grows with each epoch.
-
-    A file that cannot be written ends no training: it is removed, and written whole the next time.
-    """
+    """As :meth:`Lab.train`, with an event file for each run. One that cannot be written ends no training."""
     folder, wrong = lab.folder / FOLDER, []
 
     def keep(run: Measurement, again: bool = True) -> None:
@@ -57,9 +53,7 @@ def name(run: Measurement) -> Path:
 
 
 def write(folder: Path, run: Measurement, again: bool = True) -> None:
-    """Write the file of a run in ``folder``, ``again`` or where there is none. The first epoch removes what an
-    interrupted run has left.
-    """
+    """Write a run's file, ``again`` or where there is none, in place of what an interrupted run has left."""
     # TensorBoard takes what has "tfevents" in its name, and reads a run's files in the order of their names.
     path = folder / name(run) / f"events.out.tfevents.{_started(run):.0f}.benchlib"
     if run.epochs and (again or not path.exists()):

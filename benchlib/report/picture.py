@@ -1,7 +1,4 @@
-"""The picture of all ratios: a table, each row of which has a strip of the plot; and the same as a figure for a paper.
-
-Every choice of baseline has its own picture, of which a page shows the one that is chosen, without a script.
-"""
+"""The picture of all ratios, once for each choice of baseline, of which a page shows one; and a figure for a paper."""
 
 from __future__ import annotations
 

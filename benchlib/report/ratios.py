@@ -1,7 +1,4 @@
-"""The ratios of throughput in the frames of all notebooks, relative to every condition of their comparison.
-
-Nothing is computed here: each is a row of a frame (``throughput_ratio``, ``pair_ratio``), made of paired processes.
-"""
+"""The ratios of throughput in the frames of all notebooks. Nothing is computed here: each is a row of a frame."""
 
 from __future__ import annotations
 
@@ -70,10 +67,8 @@ def usual_baseline(every: pd.DataFrame) -> str:
 
 
 def _words(every: list[dict[str, Any]], details: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return what is to be read of each ratio beside workload and subject, without what all of the workload share.
-
-    ``setting`` is what all conditions of its comparison share, ``apart`` what its condition has of its own, and
-    ``baseline_apart`` what its baseline has of its own.
+    """Return what all conditions of a comparison share (``setting``, less what all of the workload share), and what a
+    row's condition and its baseline have of their own.
     """
     sides = [[details.get(row[label], []) for label in ("label", "baseline_label")] for row in every]
     common: dict[Any, set[str]] = {}  # by workload, and by comparison

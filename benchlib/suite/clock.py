@@ -1,8 +1,6 @@
-"""One clock for all that a report measures: every notebook's checks, pilots and training runs first, and then each
-minute that is left goes to the comparison where it does most.
-
-How much time the present results have had is kept in ``clock.json`` beside them, so that a run that was stopped, or is
-started again, goes on from there.
+"""One clock for all that a report measures: checks, pilots and training runs of every notebook first, and then each
+minute that is left where it does most. ``clock.json`` says how much time the results have had: a later run goes on from
+there.
 """
 
 from __future__ import annotations
@@ -25,11 +23,10 @@ NOTEBOOK_S = 4.5  # to execute one when all is measured, about, two at once; and
 
 
 class Clock:
-    """Counts the seconds that the results in ``folder`` have had. They are those ``of`` some inputs: others start at 0.
+    """The seconds that the results in ``folder``, made ``of`` some inputs, have had and may still have.
 
     A run may take the ``minutes`` of its profile, less what was spent before; or ``more`` minutes from now on; less
-    what it takes to execute so many ``notebooks`` afterwards. With neither it is not limited, and each comparison has
-    its own budget. With 0 ``more`` nothing is measured.
+    what it takes to execute so many ``notebooks``. With neither, each comparison has its own budget.
     """
 
     def __init__(self, folder: Path, of: str, minutes: float | None, more: float | None, notebooks: int) -> None:
@@ -84,9 +81,7 @@ def lab_on(clock: Clock, folder: Path) -> Lab:
 
 
 def measure(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]:
-    """Measure what the studies of these notebooks ask for, in the order given; the names of those that could not be
-    measured, which find out themselves what is wrong.
-    """
+    """Measure what these notebooks' studies ask for; the names of those that failed, and have to say themselves why."""
     wrong, every = [], [condition for study in studies.values() for condition in study.every]
     try:
         with contextlib.suppress(Exception):  # what is wrong with one notebook's conditions is said when it is measured
@@ -122,9 +117,7 @@ def _share(lab: Lab, clock: Clock, whole: bool) -> None:
 
 
 def require(minutes: float, missing: Sequence[Study], notebooks: int = 0) -> None:
-    """Refuse a time in which the pilots of the studies that are ``missing`` cannot be measured and so many notebooks
-    executed, whatever else there is, with a BenchlibError that says how much would do.
-    """
+    """Refuse minutes that are too few for the pilots of the ``missing`` studies and for so many notebooks."""
     every = [condition for study in missing for condition in study.every]
     starts = len({(one.implementation, one.mode, one.precision, one.device) for one in every})  # those of the gate
     starts += sum(study.least_runs for study in missing)
@@ -149,9 +142,7 @@ def pilots_s(study: Study) -> float:
 
 
 def _read(folder: Path, of: str) -> dict[str, Any]:
-    """What is written down of the time that results have had; ``enough`` are those of the profile's minutes beyond
-    which nothing more came.
-    """
+    """The time that results have had; ``enough`` are profile's minutes beyond which nothing more came."""
     nothing = {"of": of, "seconds": 0.0, "piloted": False, "enough": 0.0}
     try:
         kept = json.loads((folder / "clock.json").read_text(encoding="utf-8"))

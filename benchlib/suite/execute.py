@@ -1,7 +1,5 @@
-"""Executes notebooks with papermill, in kernels of this interpreter.
-
-A saved notebook is no evidence of success: one whose kernel was killed in its last cell looks finished. What counts is
-that :func:`execute` returned; until then its output is a part.
+"""Executes notebooks with papermill, in kernels of this interpreter. What counts is that :func:`execute` returned: a
+saved notebook whose kernel was killed in its last cell looks finished.
 """
 
 from __future__ import annotations

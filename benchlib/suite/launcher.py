@@ -1,7 +1,4 @@
-"""The start page of ``make lab``: each notebook with its question, its last run and links; and JupyterLab on it.
-
-Notebooks open as copies beside a profile's results, with the profile's parameters.
-"""
+"""The start page of ``make lab``: each notebook with its question, its last run and a copy to open; and JupyterLab."""
 
 from __future__ import annotations
 
@@ -64,10 +61,7 @@ more of what is there; `make lab PROFILE={profile}` writes this page again.
 
 
 def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
-    """The path of a notebook's copy with the parameters in ``file``, and whether somebody has changed its cells.
-
-    One that was changed is left as it is; outputs are no change.
-    """
+    """A notebook's copy with the parameters in ``file``; if somebody has changed its cells, as it is, and True."""
     import papermill  # it takes long to import
 
     logging.getLogger("papermill").setLevel(logging.ERROR)

@@ -14,9 +14,7 @@ from benchlib.suite.run_lock import say
 
 
 def bring_up_to_date(folder: Path) -> bool:
-    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, unless its record says that they are
-    made of these; remove them if the report failed. False if the printing failed.
-    """
+    """Make the pages anew unless they are of this report; remove them if it failed. False if the printing failed."""
     record, html, pdf = manifest.read(folder, REPORT), folder / "report.html", folder / "report.pdf"
     if record is None or record["status"] != "succeeded":
         for page in (html, pdf):

@@ -72,9 +72,7 @@ def plan(profile: str) -> list[Planned]:
 
 
 def planned(name: str, file: Path | None) -> Planned:
-    """A notebook with the parameters in ``file``. A BenchlibError if they are wrong, ask for what this machine does not
-    have, or do not reach the notebook.
-    """
+    """A notebook with the parameters in ``file``; a BenchlibError if they are wrong, or it cannot be measured here."""
     notebook = Path("notebooks", f"{name}.ipynb")
     cells(notebook)
     if file is None:

@@ -30,9 +30,7 @@ def clean(folder: Path, whole: bool, sure: bool) -> int:
 
 
 def unused(folder: Path) -> list[Path]:
-    """Measurements that no notebook's result names, their event files, parts of unfinished files, and inputs; a
-    BenchlibError where a notebook has not come to its end, or its record is gone.
-    """
+    """What no notebook's record names; a BenchlibError where one has no whole record."""
     records = manifest.read_all(folder)
     unknown = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
     if unknown or not records:

@@ -1,9 +1,7 @@
 """The suite: notebooks x parameters -> outputs.
 
-Measures all that the notebooks of ``notebooks/`` ask for with the files of ``parameters/<profile>/``, within one time
-for all, and then executes those whose inputs have changed, some at once, those that gather last, the report the very
-last. Beside each executed notebook lies its record, ``<name>.json``, which says whether it succeeded. Until then, it is
-``.partial-<name>.ipynb``.
+Measures all that notebooks ask for within one time for all, and then executes those whose inputs have changed. Beside
+each lies its record, ``<name>.json``, which says whether it succeeded; until then, it is ``.partial-<name>.ipynb``.
 """
 
 from __future__ import annotations
@@ -41,11 +39,9 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
     """Bring the results of ``profile`` up to date; 0 if no notebook and no measurement failed and the report was
     printed, else 1. Where there is nothing to print with, the report is an HTML page alone.
 
-    The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
-    None. ``minutes`` are for measuring, from now on, whatever was measured before; None: as many as the profile's
-    defaults say, less those that its results have had; 0: nothing is measured, and the report is made of what is there.
-    Wrong parameters, less time than the pilots need, and another run at work in that folder, are a BenchlibError before
-    any notebook starts.
+    ``minutes`` are for measuring, from now on, whatever was measured before; None: as many as the profile's defaults
+    say, less those that its results have had; 0: the report is made of what is there. What is refused, such as wrong
+    parameters or less time than the pilots need, is a BenchlibError before any notebook starts.
     """
     items, results = plan(profile), Outputs(outputs or Path("outputs", profile))
     own = minutes_of(profile)
@@ -58,9 +54,7 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
 
 
 def report(profile: str, outputs: Path | None = None) -> int:
-    """Make the report again of what is there, and measure nothing; 0 if nothing is missing from it and no measurement
-    that it is made from failed, else 1.
-    """
+    """Make the report again, and measure nothing; 0 if nothing is missing from it and nothing in it failed, else 1."""
     folder = outputs or Path("outputs", profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
@@ -76,9 +70,7 @@ def report(profile: str, outputs: Path | None = None) -> int:
 
 
 def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None, more: float | None) -> int:
-    """Bring measurements and notebooks up to date, then the pages of the report; 0 if no notebook and no measurement
-    failed, and nothing broke the measuring off, else 1. ``own`` and ``more`` are minutes, as of a :class:`clock.Clock`.
-    """
+    """Bring measurements, notebooks and pages up to date; the exit code. For ``own`` and ``more`` see the clock."""
     folder = outputs.folder
     with writable(folder):
         (folder / "notebooks").mkdir(parents=True, exist_ok=True)
@@ -105,9 +97,7 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
 
 
 def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> list[str]:
-    """Measure what the notebooks will ask for, all on one clock; the names of those that have to measure by themselves,
-    where they can say what is wrong.
-    """
+    """Measure what notebooks will ask for, on one clock; the names of those that have to measure by themselves."""
     asking = [item for item in items if item.conditions]
     due = any(map(outputs.why_due, asking))
     if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
@@ -117,9 +107,8 @@ def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> li
 
 
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
-    """The records of all notebooks, in order. Those that measure ``by_itself`` what they ask for come first, one after
-    another; the others are executed some at once; then those that gather.
-    Where there are no measurements for a new result, ``keep`` that of before.
+    """The records of all notebooks, in order. Those that measure ``by_itself`` come first, one after another; the
+    others are executed some at once; then those that gather.
     """
     done: dict[str, Record] = {}
     with lab.measuring(lab.Measures.BUDGET):
@@ -153,9 +142,7 @@ def _end_kernels(pool: ThreadPoolExecutor, futures: Collection[Future[Record]]) 
 
 
 def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
-    """Execute a notebook unless its result is there already; its record. A result of other inputs stays, to ``keep`` it
-    as a stale one if there are no measurements for these.
-    """
+    """Execute a notebook unless its result is there; its record. ``keep`` an older one where nothing was measured."""
     folder, executed = outputs.folder, outputs.executed(item.name)
     before, reason = manifest.read(folder, item.name), outputs.why_due(item)
     if reason is None:
