@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -171,14 +171,16 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
         shutil.rmtree(place, ignore_errors=True)
         try:
             for command in commands:
-                _run(command, given)
+                ended = subprocess.run(command, stdin=subprocess.DEVNULL, env=given, check=False).returncode
+                if ended:
+                    raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see above what it said")
             probe.cache_clear()  # a former environment had this interpreter's path
             if said := "; ".join(missing(asked, environment)):
                 raise BenchlibError(f"{said}, though each command above ended with exit code 0")
             register(environment)
         except BaseException as error:  # an interrupt, too
             shutil.rmtree(place, ignore_errors=True)
-            if isinstance(error, BenchlibError):
+            if isinstance(error, BenchlibError | OSError):
                 raise CreationFailed(f"environment {name!r}: {error}; nothing is left of it") from None
             raise
     return environment
@@ -223,15 +225,6 @@ def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[lis
     else:
         raise BenchlibError("environments are made with uv, which is not there: pip install 'benchlib[suite]', or uv")
     return [[*make, str(place)], [*install, "--requirement", str(asked.file)]]
-
-
-def _run(command: list[str], given: Mapping[str, str]) -> None:
-    try:
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, env=given, check=False).returncode
-    except OSError as error:
-        raise BenchlibError(f"{command[0]}: {error.strerror}") from None
-    if ended:
-        raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see above what it said")
 
 
 def _given() -> dict[str, str]:

@@ -21,7 +21,7 @@ class Module:
     """A top-level module that an interpreter was asked for."""
 
     place: str  # its file; empty: it is not there
-    distributions: tuple[str, ...]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
+    distributions: list[str]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
     # Versions of these and of all that they need, as far as it is installed; and hashes of the files of these.
     packages: Mapping[str, str]
     digest: str  # of its file, where no distribution has installed it: it has no version
@@ -49,16 +49,9 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
         raise BenchlibError(f"{python}: cannot be started ({error}); add another interpreter") from None
     except (IndexError, ValueError):
         said = (answered.stderr.strip() or "nothing").splitlines()[-1]
-        raise BenchlibError(
-            f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later, or "
-            "a Python 3.7 with the package importlib-metadata"
-        ) from None
+        needs = "It has to be a Python 3.8 or later, or a Python 3.7 with the package importlib-metadata"
+        raise BenchlibError(f"{python}: could not tell which packages it has; it said: {said}. {needs}") from None
     if answer["parent"] != os.getpid():
-        raise BenchlibError(
-            f"{python}: starts Python as a process below its own, which a worker must not be. In a script, write exec "
-            "before the command; in place of conda run, give the environment's own FOLDER/bin/python"
-        )
-    found = {
-        name: Module(**{**one, "distributions": tuple(one["distributions"])}) for name, one in answer["modules"].items()
-    }
-    return Interpreter(answer["python"], found)
+        remedy = "in a script, write exec before the command; in place of conda run, give FOLDER/bin/python"
+        raise BenchlibError(f"{python}: starts Python as a process below its own, which a worker must not be: {remedy}")
+    return Interpreter(answer["python"], {name: Module(**one) for name, one in answer["modules"].items()})

@@ -21,9 +21,7 @@ except ImportError:
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")
 _BESIDE = re.compile(r"\.\.|/|[^/]*\.dist-info/")
 _EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)['\"]")
-
-FOR_DEVELOPERS = {"test", "tests", "testing", "dev", "doc", "docs", "lint"}
-"""Names of extras that nothing computes with."""
+FOR_DEVELOPERS = {"test", "tests", "testing", "dev", "doc", "docs", "lint"}  # extras that nothing computes with
 
 
 def providers(name, place, listed):

@@ -197,11 +197,12 @@ def test_a_package_that_cannot_be_installed_leaves_nothing(project, monkeypatch,
 
 
 def test_an_interrupt_leaves_nothing(project, monkeypatch):
-    def interrupted(command, given):
+    def interrupted(*ignored):
         Path(project / ".environments" / "small").mkdir()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(environments, "_run", interrupted)
+    monkeypatch.setattr(environments, "missing", interrupted)
+    monkeypatch.setattr(environments, "_commands", lambda *ignored: [])
     with pytest.raises(KeyboardInterrupt):
         environments.create("small")
     assert left(project) == []

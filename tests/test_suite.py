@@ -150,7 +150,7 @@ def run_and_read(arguments=("run",)):
 
 def measure_nothing(monkeypatch):
     """Notebooks of these tests have conditions that nobody measures."""
-    monkeypatch.setattr(suite.clock, "measure", lambda notebooks, lab, clock: list(notebooks))
+    monkeypatch.setattr(suite.clock, "measure", lambda notebooks, folder, clock: list(notebooks))
 
 
 def record_of(name):
@@ -804,8 +804,7 @@ class TestTime:
         monkeypatch.setattr(execute, "execute", pretend)
         self.wrong, self.spends, self.breaks_off = [], 0.0, False
 
-    def _measure(self, notebooks, lab, time_):
-        folder = lab.folder
+    def _measure(self, notebooks, folder, time_):
         self.measured.append((list(notebooks), round(time_.left_s / 60)))
         (folder / "measurements").mkdir(exist_ok=True)
         (folder / "measurements" / f"{len(self.measured)}.parquet").write_text("")
@@ -908,7 +907,7 @@ class TestTime:
         monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append([one.name for one in given[1]]))
 
         def stopped(notebooks, folder, time_):
-            time_.piloted()
+            time_.kept["piloted"] = True
             time_.keep()
             raise KeyboardInterrupt
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -71,7 +70,11 @@ class Results:
             raise BenchlibError(f"failed in {record['error']['cell']}: {record['error']['text']}")
         if record["status"] != "succeeded":
             raise BenchlibError("did not come to its end.")
-        summary = glued(path)
+        try:
+            summary = scrapbook.read_notebook(str(path)).scraps["summary"].data
+        except (OSError, ValueError, KeyError, PapermillException) as error:
+            told = f"cannot be read, or glued no summary ({type(error).__name__}: {error})"
+            raise BenchlibError(f"{path} {told}; delete it and run again.") from None
         try:
             _ = [summary[key] for key in KEYS], dict(summary["in_report"])
             _ = [Certificate.model_validate_json(one) for one in summary["certificates"]]
@@ -98,15 +101,6 @@ def _one_each(certificates: Iterable[Certificate]) -> list[Certificate]:
         before = chosen.setdefault(one.condition, one)
         chosen[one.condition] = max(before, one, key=lambda each: (not each.same, each.training))
     return [*chosen.values()]
-
-
-def glued(executed: Path) -> dict[str, Any]:
-    """Return the summary that an executed notebook glued; a BenchlibError if it has none, or is gone."""
-    try:
-        return scrapbook.read_notebook(str(executed)).scraps["summary"].data
-    except (OSError, ValueError, KeyError, PapermillException) as error:
-        told = f"cannot be read, or glued no summary ({type(error).__name__}: {error})"
-        raise BenchlibError(f"{executed} {told}; delete it and run again.") from None
 
 
 def listed(values: Iterable[Any], between: str = ", ") -> str:

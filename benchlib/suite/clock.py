@@ -30,8 +30,8 @@ class Clock:
     """
 
     def __init__(self, folder: Path, of: str, minutes: float | None, more: float | None, notebooks: int) -> None:
-        self._file, self._kept = folder / "clock.json", _read(folder, of)
-        self._minutes = minutes if more is None else None
+        self._file, self.kept = folder / "clock.json", read(folder, of)
+        self.minutes = minutes if more is None else None
         self._started = time.monotonic()
         self.measures = more != 0
         self.lab: Lab | None = None  # while it waits for others that measure on this machine, the clock stands still
@@ -39,8 +39,8 @@ class Clock:
         allowed = more if more is not None else minutes
         self._seconds = math.inf if allowed is None else 60 * allowed - NOTEBOOK_S * notebooks
         if more is None:
-            self._seconds -= self._kept["seconds"]
-            if minutes is not None and minutes <= self._kept["enough"]:
+            self._seconds -= self.kept["seconds"]
+            if minutes is not None and minutes <= self.kept["enough"]:
                 self._seconds = 0.0
 
     @property
@@ -53,18 +53,10 @@ class Clock:
         """Seconds in which may still be measured."""
         return self._seconds - self._run_s
 
-    def piloted(self) -> None:
-        """All comparisons have their pilots."""
-        self._kept["piloted"] = True
-
-    def end(self) -> None:
-        """More than the profile's minutes is of no use: nothing is wanted, or nothing fits into what is left."""
-        self._kept["enough"] = max(self._kept["enough"], self._minutes or 0.0)
-
     def keep(self) -> None:
         """Write down what has been spent; what cannot be written is counted again."""
         try:
-            manifest.write(self._file, self._kept | {"seconds": round(self._kept["seconds"] + self._run_s, 1)})
+            manifest.write(self._file, self.kept | {"seconds": round(self.kept["seconds"] + self._run_s, 1)})
         except OSError as error:
             progress.say(f"{self._file}: could not be written: {error.strerror}")
 
@@ -73,15 +65,10 @@ class Clock:
         return time.monotonic() - self._started - (self.lab.waited_s if self.lab else 0.0)
 
 
-def lab_on(clock: Clock, folder: Path) -> Lab:
-    """A lab that measures on this clock. A run has one, which does not measure twice what failed."""
-    measures = Measures.LATER if clock.shared else Measures.BUDGET
-    clock.lab = Lab(outputs=folder, measures=measures, after_keeping=clock.keep)
-    return clock.lab
-
-
-def measure(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]:
+def measure(studies: Mapping[str, Study], folder: Path, clock: Clock) -> list[str]:
     """Measure what these notebooks' studies ask for; the names of those that failed, and have to say themselves why."""
+    measures = Measures.LATER if clock.shared else Measures.BUDGET
+    clock.lab = lab = Lab(outputs=folder, measures=measures, after_keeping=clock.keep)
     wrong, every = [], [condition for study in studies.values() for condition in study.every]
     try:
         with contextlib.suppress(Exception):  # what is wrong with one notebook's conditions is said when it is measured
@@ -107,13 +94,14 @@ def _share(lab: Lab, clock: Clock, whole: bool) -> None:
     """Measure the pilots of all comparisons, and share what is left of the time. Is that the ``whole`` profile?"""
     were_missing = lab.pilots()
     if whole:
-        clock.piloted()
+        clock.kept["piloted"] = True
     clock.keep()
     if clock.left_s < 0 and were_missing:
         progress.say(f"the pilots took {progress.duration(-clock.left_s)} more than there was; no time is left")
     lab.sharpen(time.monotonic() + clock.left_s)
     if whole:
-        clock.end()
+        # More than the profile's minutes is of no use: nothing is wanted, or nothing fits into what is left.
+        clock.kept["enough"] = max(clock.kept["enough"], clock.minutes or 0.0)
 
 
 def require(minutes: float, missing: Sequence[Study], notebooks: int = 0) -> None:
@@ -130,18 +118,13 @@ def require(minutes: float, missing: Sequence[Study], notebooks: int = 0) -> Non
         raise BenchlibError(f"minutes {minutes:g}: {takes}: {enough}")
 
 
-def is_piloted(folder: Path, of: str) -> bool:
-    """Have all comparisons of these inputs had their pilots?"""
-    return _read(folder, of)["piloted"]
-
-
 def pilots_s(study: Study) -> float:
     """Seconds of the pilots of a study's comparisons, at the very least. Each has a control."""
     processes = sum(1 + len(group) for group in study.groups)
     return planner.least_s(study.settings["pilot"], study.settings["block_s"], processes) if processes else 0.0
 
 
-def _read(folder: Path, of: str) -> dict[str, Any]:
+def read(folder: Path, of: str) -> dict[str, Any]:
     """The time that results have had; ``enough`` are profile's minutes beyond which nothing more came."""
     nothing = {"of": of, "seconds": 0.0, "piloted": False, "enough": 0.0}
     try:

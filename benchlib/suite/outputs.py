@@ -17,8 +17,6 @@ from benchlib.notebooks import cells
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.suite.plan import Planned, notebooks
 
-VERSIONS, MOST_NAMED = ("interpreter", "versions", "packages"), 3
-
 
 class Outputs:
     """The results in ``folder``."""
@@ -53,7 +51,7 @@ class Outputs:
             "benchlib": _library(),
             "requirements.lock": locked,
             "machine": here["machine"],
-            "versions": [here[name] for name in VERSIONS],
+            "versions": [here[name] for name in ("interpreter", "versions", "packages")],
             "packages": [
                 [[*one, installed.packages(*one), installed.versions(one[0], one[2])] for one in used],
                 _distinct(installed.compiler(one) for one in item.conditions),
@@ -96,20 +94,13 @@ class Outputs:
         return f"{self.folder / file} {wrong}" if wrong else None
 
     def _changed(self, word: str, record: dict[str, Any]) -> str:
-        """An input that has changed, with what of it has, as far as the record tells."""
-        parts = {"versions": VERSIONS, "machine": ("machine",)}.get(word, ())
-        here = json.loads(json.dumps(self.environment))
-        now, before = (_leaves({part: of.get(part) for part in parts}) for of in (here, record))
+        """An input that has changed, with the first three of what has changed of machine or versions."""
+        if word not in ("machine", "versions"):
+            return word
+        now, before = (of[word] | {"interpreter": of["interpreter"]} for of in (self.environment, record))
         names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:MOST_NAMED]]
-        return f"{word} ({'; '.join([*told, *['...'] * (len(names) > MOST_NAMED)])})" if told else word
-
-
-def _leaves(value: Any, name: str = "") -> dict[str, Any]:
-    """The values in dictionaries within dictionaries, by their own names."""
-    if not isinstance(value, dict):
-        return {name: value}
-    return {leaf: one for key, part in value.items() for leaf, one in _leaves(part, key).items()}
+        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:3]]
+        return f"{word} ({'; '.join(told)})" if told else word
 
 
 def _distinct(values: Iterable[Any]) -> list[str]:

@@ -47,7 +47,7 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
     own = minutes_of(profile)
     given = own if minutes is None else minutes
     if minutes != 0 and given is not None:
-        piloted = clock.is_piloted(results.folder, results.timed(items))
+        piloted = clock.read(results.folder, results.timed(items))["piloted"]
         due = [] if piloted else [item for item in items if item.conditions and results.why_due(item)]
         clock.require(given, [item.study for item in due], len(items))
     return _bring_up_to_date(items, results, own, minutes)
@@ -102,8 +102,7 @@ def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> li
     due = any(map(outputs.why_due, asking))
     if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
         return []
-    shared = clock.lab_on(allowed, outputs.folder)
-    return clock.measure({item.name: item.study for item in asking}, shared, allowed)
+    return clock.measure({item.name: item.study for item in asking}, outputs.folder, allowed)
 
 
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
