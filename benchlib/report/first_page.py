@@ -89,11 +89,10 @@ def how_sure(results: Results, every: pd.DataFrame) -> str:
     kinds = Counter(ratios.relative_to(every)["kind"])
     if kinds["open"]:
         told.append(f"{kinds['open']} of {kinds.total()} ratios show neither a difference nor that there is none.")
-    if verdicts := Counter(one.verdict for one in results.certificates):
-        same = sum(one.same for one in results.certificates)
-        told.append(f"{same} of {verdicts.total()} models were shown to compute the same as the reference's.")
-        if rest := verdicts.total() - same:
-            told.append(f"The other {rest} differ, or could not be checked: they have no ratio.")
+    if models := [one.same for one in results.certificates]:
+        told.append(f"{sum(models)} of {len(models)} models were shown to compute the same as the reference's.")
+        if not all(models):
+            told.append("The others differ, or could not be checked: they have no ratio.")
     return " ".join(told) or "Nothing is known yet of how sure this is."
 
 

@@ -77,7 +77,10 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
     scratch.remove_stale()  # of runs that were killed
     with alone(folder), followed(folder / "progress.log"):
         allowed = clock.Clock(folder, outputs.timed(items), own, more, len(items))
-        by_itself = _measure(items, outputs, allowed)
+        asking = [item for item in items if item.conditions]
+        due = (allowed.shared and allowed.left_s > 0) or any(map(outputs.why_due, asking))
+        studies = {item.name: item.study for item in asking}
+        by_itself = clock.measure(studies, folder, allowed) if allowed.measures and due else []
         every = _execute_all(items, outputs, by_itself, keep=not allowed.measures)
         failed = [record for record in every if record["status"] == "failed"]
         for record in failed:
@@ -94,15 +97,6 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
     if failed:
         say(f"{len(failed)} of {len(every)} notebooks failed: {', '.join(record['notebook'] for record in failed)}")
     return 1 if failed or told or allowed.broke_off or not printed else 0
-
-
-def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> list[str]:
-    """Measure what notebooks will ask for, on one clock; the names of those that have to measure by themselves."""
-    asking = [item for item in items if item.conditions]
-    due = any(map(outputs.why_due, asking))
-    if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
-        return []
-    return clock.measure({item.name: item.study for item in asking}, outputs.folder, allowed)
 
 
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
