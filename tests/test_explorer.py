@@ -92,12 +92,9 @@ def test_the_ratios_that_were_computed_for_a_baseline_are_shown_with_and_without
         choose(page, baseline)
     assert rows(page) == from_frame(folder, baseline or explored.TORCH.subject)
     expect(page.locator(".caption >> visible=true")).to_contain_text(spelled(baseline or explored.TORCH.subject))
-    drawn = page.locator(".view tbody tr:not(.setting) >> visible=true").evaluate_all(
-        "all => all.map(e => e.className)"
-    )
-    named = page.locator(".legend .verdict >> visible=true").evaluate_all(
-        "all => all.map(e => e.className.split(' ')[1])"
-    )
+    drawn = page.locator(ROWS).evaluate_all("all => all.map(e => e.className)")
+    named = page.locator(".legend .verdict >> visible=true")
+    named = named.evaluate_all("all => all.map(e => e.className.split(' ')[1])")
     assert set(drawn) == set(named), "the legend is of what is shown"
     page.get_by_text("The numbers").first.click()
     expect(page.locator("details table").first).to_be_visible()
@@ -181,15 +178,11 @@ def test_axe_has_no_serious_complaint(browser: Browser, folder: Path, scheme: st
     page.goto(address(folder))
     page.locator(ROWS).first.locator("summary").click()
     found = Axe().run(page).response["violations"]
-    assert [
-        (one["id"], [node["target"] for node in one["nodes"]][:5])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ] == []
+    assert [one for one in found if one["impact"] in ("serious", "critical")] == []
     context.close()
 
 
-@pytest.mark.parametrize("width", [320, 390, 600, 800, 1000, 1400])
+@pytest.mark.parametrize("width", [320, 600, 800, 1000, 1400])
 def test_on_a_screen_of_any_width_the_lead_comes_first_the_plot_is_wide_and_no_text_is_over_another(
     browser: Browser, folder: Path, width: int
 ) -> None:
