@@ -325,11 +325,8 @@ def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):
 
 def test_the_default_one_is_checked_by_importing_its_frameworks(capsys, monkeypatch, toy_framework):
     monkeypatch.setattr(availability.frameworks, "names", lambda: ["toy", "nobodys"])
-    monkeypatch.setattr(
-        availability.frameworks,
-        "package",
-        lambda name: {"toy": "numpy", "nobodys": "nobodys", "pytorch": "torch"}[name],
-    )
+    packages = {"toy": "numpy", "nobodys": "nobodys", "pytorch": "torch"}
+    monkeypatch.setattr(availability.frameworks, "package", packages.__getitem__)
     monkeypatch.setattr(availability.frameworks, "file", lambda name, file=availability.frameworks.file: file("toy"))
     assert main(["environment", "check", "default"]) == 0
     said = capsys.readouterr().out.splitlines()
@@ -406,11 +403,8 @@ def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(othe
 
 
 def test_a_measurement_whose_environment_is_gone_is_traced_to_that(toy_framework):
-    m = Measurement(
-        **{"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "role": "condition", "seed": 0},
-        condition=toy(environment="small"),
-        started_utc="2026-01-01T00:00:00+00:00",
-    )
+    of = {"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "role": "condition", "seed": 0}
+    m = Measurement(**of, condition=toy(environment="small"), started_utc="2026-01-01T00:00:00+00:00")
     assert "environment 'small' is not there" in trace._changed(m, Path())[-1]
 
 
@@ -440,14 +434,13 @@ def test_where_the_default_one_lacks_a_framework_the_reference_says_where_it_is(
 def test_a_lab_refuses_an_environment_that_is_not_there_with_the_command_that_makes_it(tmp_path, toy_framework):
     lab = Lab(outputs=tmp_path / "outputs")
     for name, command in (("small", "create small makes it"), ("torch9", "add torch9 --python PATH")):
-        there = toy(environment=name)
-        for ask in (
-            lambda there=there: lab.compare([toy(), there]),
-            lambda there=there: lab.train([there], seeds=[0], epochs=1),
-            lambda there=there: lab.certify([there]),
-        ):
-            with pytest.raises(BenchlibError, match=f"benchlib environment {command}"):
-                ask()
+        there, refused = toy(environment=name), pytest.raises(BenchlibError, match=f"benchlib environment {command}")
+        with refused:
+            lab.compare([toy(), there])
+        with refused:
+            lab.train([there], seeds=[0], epochs=1)
+        with refused:
+            lab.certify([there])
     assert not (tmp_path / "outputs" / "measurements").exists()
 
 

@@ -373,25 +373,17 @@ class TestUnchanged:
         assert "Another report" in page.read_text()
         assert paper.stat().st_mtime < 2**33
 
-    def test_without_a_browser_the_page_is_all_and_the_suite_says_what_to_do(self, monkeypatch):
-        def refuse(*arguments):
-            raise NoBrowser("no PDF was made: install Chromium")
-
-        monkeypatch.setattr(pages, "print_pdf", refuse)
-        write_notebook("report", "# Another report")
-        assert self.run() == ["report"]
-        assert self.said.endswith("report: outputs/quick/report.html\nno PDF was made: install Chromium\n")
-        assert not Path("outputs/quick/report.pdf").exists(), "the PDF of the older page"
-
-    def test_a_browser_that_fails_is_a_failure(self, monkeypatch):
+    @pytest.mark.parametrize(("error", "code"), [(NoBrowser("no browser"), 0), (BenchlibError("it failed"), 1)])
+    def test_without_a_browser_the_page_is_all_and_one_that_fails_is_a_failure(self, monkeypatch, error, code):
         def fail(*arguments):
-            raise BenchlibError("chromium failed to print report.html (exit code 1)")
+            raise error
 
         monkeypatch.setattr(pages, "print_pdf", fail)
-        Path("outputs/quick/report.pdf").unlink()
-        code, said = run_and_read()
-        assert (code, said.splitlines()[-1]) == (1, "report: chromium failed to print report.html (exit code 1)")
+        write_notebook("report", "# Another report")
+        assert self.run(expected=code) == ["report"]
+        assert str(error) in self.said.splitlines()[-1]
         assert Path("outputs/quick/report.html").exists()
+        assert not Path("outputs/quick/report.pdf").exists(), "the PDF of the older page"
 
     def test_a_result_of_old_inputs_does_not_outlive_the_failure_of_the_new(self, monkeypatch):
         def fail(notebook, parameters, output):
