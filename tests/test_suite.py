@@ -275,14 +275,18 @@ class TestUnchanged:
         assert "first: unchanged, not executed again (outputs/quick/notebooks/first.ipynb)\n" in self.said
         assert [page.stat().st_mtime_ns for page in pages] == before
 
-    def test_another_parameter(self):
+    def test_another_parameter_notebook_or_figure(self):
         write_parameters("second", count=2)
         assert self.run() == ["second", "report"]
         assert "second: started again: these have changed: parameters\n" in self.said
-
-    def test_another_notebook(self):
         write_notebook("first", "print('other')")
         assert self.run() == ["first", "report"]
+        Path("outputs/quick/figures/second.svg").write_text("<svg>drawn in JupyterLab</svg>")
+        assert "second" in self.run()
+        assert "figures/second.svg is not what it made\n" in self.said
+        for path in ("notebooks/first.ipynb", "figures/first.svg", "notebooks/first.json"):
+            Path("outputs/quick", path).unlink()
+            assert "first" in self.run()
 
     def test_another_library_lock_or_machine(self, monkeypatch):
         with monkeypatch.context() as patch:
@@ -346,17 +350,6 @@ class TestUnchanged:
         assert self.said.endswith("first: 1 measurement failed, see the report\n")
         code, said = run_and_read(["report"])
         assert (code, said.splitlines()[-1]) == (1, "first: 1 measurement failed, see the report")
-
-    def test_a_figure_that_someone_else_wrote_there(self):
-        Path("outputs/quick/figures/second.svg").write_text("<svg>drawn in JupyterLab</svg>")
-        assert "second" in self.run()
-        assert "figures/second.svg is not what it made\n" in self.said
-        assert Path("outputs/quick/figures/second.svg").read_text() == "<svg/>"
-
-    @pytest.mark.parametrize("path", ["notebooks/first.ipynb", "figures/first.svg", "notebooks/first.json"])
-    def test_a_result_that_is_gone(self, path):
-        Path("outputs/quick", path).unlink()
-        assert "first" in self.run()
 
     def test_pages_are_made_by_what_is_in_them_whatever_the_clock_said(self):
         page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
@@ -554,15 +547,12 @@ class TestRefused:
         assert "the tag parameters" in said
         assert list(Path("there").rglob("*")) == [Path("there/notebooks")]
 
-    def test_a_profile_without_parameter_files(self):
-        for file in Path("parameters/quick").iterdir():
-            file.unlink()
-        code, said = run_and_read()
-        assert (code, "error: parameters/quick has no parameter file" in said) == (2, True)
-
-    def test_a_profile_is_of_the_notebooks_that_it_has_files_for(self):
+    def test_a_profile_is_of_the_notebooks_that_it_has_files_for_and_has_one(self):
         Path("parameters/quick/second.yaml").unlink()
         assert [item.name for item in plan.plan("quick")] == ["first", "report"]
+        Path("parameters/quick/first.yaml").unlink()
+        code, said = run_and_read()
+        assert (code, "error: parameters/quick has no parameter file" in said) == (2, True)
 
     def test_hidden_files_are_no_parameters_and_no_profile(self):
         Path("parameters/quick/._first.yaml").write_bytes(b"\x00\x05\x16\x07")  # macOS leaves it on other disks
@@ -570,11 +560,9 @@ class TestRefused:
         assert [item.name for item in plan.plan("quick")] == ["first", "second", "report"]
         assert ".ipynb_checkpoints" not in run_and_read(["run", "--profile", "quik"])[1]
 
-    def test_an_unknown_profile(self):
+    def test_an_unknown_profile_and_another_folder(self, tmp_path, monkeypatch):
         code, said = run_and_read(["run", "--profile", "quik"])
         assert (code, said) == (2, "error: unknown profile 'quik': did you mean 'quick'? (there are: quick)\n")
-
-    def test_another_folder(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         assert "run this in the project's folder" in run_and_read()[1]
 
@@ -822,17 +810,14 @@ class TestTime:
         assert len(self.measured) == 2, "it is spent, and nothing has changed"
         assert "one: unchanged, not executed again" in said
 
-    def test_more_minutes_measure_more_whatever_was_spent(self):
+    def test_no_minutes_measure_nothing_and_more_measure_more_whatever_was_spent(self):
+        assert run_and_read(("run", "--minutes", "0"))[0] == 0
+        assert self.measured == []
+        assert printed_in(executed("two")) == "nothing\n"
         self.spends = 300
         run_and_read()
         run_and_read(("run", "--minutes", "10"))
         assert self.measured[1:] == [(["one", "two"], 10)]
-
-    def test_no_minutes_make_the_report_of_what_is_there(self):
-        code, _ = run_and_read(("run", "--minutes", "0"))
-        assert code == 0
-        assert self.measured == []
-        assert printed_in(executed("two")) == "nothing\n"
 
     def test_without_minutes_a_result_of_before_is_shown_as_stale_where_nothing_is_there_for_another(self, monkeypatch):
         monkeypatch.setattr(execute, "execute", self.really)
@@ -864,17 +849,11 @@ class TestTime:
         assert record_of("one")["status"] == "failed"
         assert not executed("one").exists()
 
-    def test_what_could_not_be_measured_measures_by_itself(self):
-        self.wrong = ["two"]
-        run_and_read()
-        assert printed_in(executed("one")) == "nothing\n"
+    def test_what_could_not_be_measured_measures_by_itself_and_measuring_that_broke_off_is_a_failure(self):
+        self.wrong, self.breaks_off = ["two"], True
+        assert run_and_read()[0] == 1
+        assert printed_in(executed("one")) == "nothing\n", "what is there is shown all the same"
         assert printed_in(executed("two")) == "budget\n"
-
-    def test_measuring_that_broke_off_is_a_failure(self):
-        self.breaks_off = True
-        code, _ = run_and_read()
-        assert code == 1
-        assert printed_in(executed("two")) == "nothing\n", "what is there is shown all the same"
 
     @pytest.mark.parametrize("minutes", ["-1", "ten", "nan", "inf", "1e9"])
     def test_minutes_that_are_none_are_refused(self, minutes, capsys):
