@@ -157,9 +157,14 @@ class Condition(Strict):
         return f"{self.implementation} {self.mode}{mixed} {self.lane}"
 
     def __str__(self) -> str:
+        who = [self.workload, self.implementation, self.mode, self.precision, self.device, self.lane]
+        return " ".join([*who, *self.details])
+
+    @property
+    def details(self) -> list[str]:
+        """What it is beside workload, subject and device, in words; what goes without saying is left out."""
         defaults = _values(workloads.load(self.workload), self.data, {})
-        parts = [self.workload, self.implementation, self.mode, self.precision, self.device, self.lane]
-        parts.append(f"batch {self.batch_size}")
+        parts = [f"batch {self.batch_size}"]
         if self.learning_rate is not None:
             parts.append(f"lr {self.learning_rate:g}")
         parts.append(self.data if self.train_samples is None else f"{self.data}[:{self.train_samples}]")
@@ -171,4 +176,4 @@ class Condition(Strict):
             parts.append("without communication")
         parts += [f"without {name}" for name in self.without]
         parts += [f"{name}={value}" for name, value in self.hyperparameters.items() if value != defaults[name]]
-        return " ".join(parts)
+        return parts

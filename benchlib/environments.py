@@ -1,8 +1,6 @@
 """Environments: where a framework lives, an interpreter with its packages. The default one is this process's own; the
-others are registered by name in ``.environments/``, made of ``environments/NAME.txt`` or there already.
-
-Such a file has requirements, pinned, as pip reads them. A comment ``# python: 3.11`` in it says for which Python it is,
-and ``# system: ...`` what the system has to have beside it.
+others are registered in ``.environments/``, made of ``environments/NAME.txt`` or there already. That has requirements,
+pinned; ``# python: 3.11`` in it says for which Python it is, and ``# system: ...`` what the system has to have.
 """
 
 from __future__ import annotations
@@ -16,25 +14,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchlib.errors import BenchlibError, shown, unknown
-from benchlib.interpreters import answering, probe
+from benchlib.interpreters import probe
 
-DEFAULT = "default"
-"""The environment of the interpreter that starts the workers."""
-
+DEFAULT = "default"  # of the interpreter that starts the workers
 IN_A_NAME = "an environment's name has up to 40 letters, digits and . _ - in it"
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-
-OLDEST = (3, 8)
-"""The oldest Python that uv makes an environment for; venv and pip make others."""
-
-_AS_UV = {
+OLDEST = (3, 8)  # Python that uv makes an environment for; venv and pip make others
+_AS_UV = {  # settings of pip that uv does not read, and uv's variables for them
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
@@ -42,7 +34,6 @@ _AS_UV = {
     "constraint": "UV_CONSTRAINT",
     "cert": "SSL_CERT_FILE",
 }
-"""Settings of pip that uv does not read, and uv's variables for them."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +101,7 @@ def require(name: object) -> str:
 
 def names() -> Iterator[str]:
     """Of all environments that are there: the default one, then the others by name."""
-    yield DEFAULT
-    yield from (name for name in on_record() if why_absent(name) is None)
+    return iter([DEFAULT, *(name for name in on_record() if why_absent(name) is None)])
 
 
 def on_record() -> list[str]:
@@ -123,9 +113,9 @@ def why_absent(name: str) -> str | None:
     """None if there is an environment of this name; else a sentence with the command that makes it."""
     try:
         find(name)
+        return None
     except BenchlibError as error:
         return str(error)
-    return None
 
 
 def find(name: str) -> Environment:
@@ -136,10 +126,8 @@ def find(name: str) -> Environment:
         return environment
     if requirements_file(name).is_file():
         raise BenchlibError(f"environment {name!r} is not there: benchlib environment create {name} makes it")
-    raise BenchlibError(
-        f"{unknown('environment', name, {*names(), *offered()})}; benchlib environment add {name} --python PATH "
-        "registers an interpreter under that name"
-    )
+    known = unknown("environment", name, {*names(), *offered()})
+    raise BenchlibError(f"{known}; benchlib environment add {name} --python PATH registers an interpreter under it")
 
 
 def requirements(name: str) -> Requirements | None:
@@ -162,8 +150,8 @@ def requirements(name: str) -> Requirements | None:
 
 
 def create(name: str, say: Callable[[str], None] = print) -> Environment:
-    """Make the environment ``name``, unless it is there with all that is asked for. A :class:`CreationFailed` where a
-    package could not be installed. A folder that is not registered is of an attempt that was killed, and is replaced.
+    """Make an environment, unless it is there with all that is asked for; what an attempt that was killed has left of
+    it is replaced. A :class:`CreationFailed` where a package could not be installed.
     """
     asked = requirements(name)
     with changing():
@@ -183,14 +171,16 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
         shutil.rmtree(place, ignore_errors=True)
         try:
             for command in commands:
-                _run(command, given)
+                ended = subprocess.run(command, stdin=subprocess.DEVNULL, env=given, check=False).returncode
+                if ended:
+                    raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see above what it said")
             probe.cache_clear()  # a former environment had this interpreter's path
             if said := "; ".join(missing(asked, environment)):
                 raise BenchlibError(f"{said}, though each command above ended with exit code 0")
             register(environment)
         except BaseException as error:  # an interrupt, too
             shutil.rmtree(place, ignore_errors=True)
-            if isinstance(error, BenchlibError):
+            if isinstance(error, BenchlibError | OSError):
                 raise CreationFailed(f"environment {name!r}: {error}; nothing is left of it") from None
             raise
     return environment
@@ -204,7 +194,7 @@ def add(name: str, python: str | Path) -> Environment:
     with changing():
         _require_free(name)
         # Not what a link leads to: a venv's interpreter finds its packages by the link's place.
-        environment = Environment(name, answering(os.path.abspath(path)))
+        environment = Environment(name, os.path.abspath(path))
         probe(environment.python, ())
         register(environment)
     return environment
@@ -237,19 +227,8 @@ def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[lis
     return [[*make, str(place)], [*install, "--requirement", str(asked.file)]]
 
 
-def _run(command: list[str], given: Mapping[str, str]) -> None:
-    try:
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, env=given, check=False).returncode
-    except OSError as error:
-        raise BenchlibError(f"{command[0]}: {error.strerror}") from None
-    if ended:
-        raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see above what it said")
-
-
 def _given() -> dict[str, str]:
-    """The variables of an installer: packages come from where pip is set to find them, in files and variables; programs
-    from beside this Python, too, and Pythons from pyenv.
-    """
+    """An installer's variables: pip's settings in uv's words, and a PATH with this Python and those of pyenv."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, env=own, capture_output=True, text=True, check=False).stdout.splitlines()
@@ -282,9 +261,8 @@ def _require_free(name: str) -> None:
     if name == DEFAULT or not _NAME.fullmatch(name):
         raise BenchlibError(f"environment {shown(name)}: {IN_A_NAME}; {DEFAULT!r} is the one that benchlib runs in")
     if there := _registered(name):
-        raise BenchlibError(
-            f"environment {name!r} is there already ({there.python}): benchlib environment remove {name} comes first"
-        )
+        remedy = f"benchlib environment remove {name} comes first"
+        raise BenchlibError(f"environment {name!r} is there already ({there.python}): {remedy}")
 
 
 def register(environment: Environment) -> None:
@@ -305,9 +283,7 @@ def changing() -> Iterator[None]:
     except BlockingIOError:
         raise BenchlibError(f"{folder()}: another benchlib environment command is at work there: wait") from None
     except OSError as error:
-        raise BenchlibError(
-            f"{folder()}: cannot be written or locked ({error.strerror}): environments need a file system with locks"
-        ) from None
+        raise BenchlibError(f"{folder()}: cannot be written or locked ({error.strerror})") from None
 
 
 def _record(name: str) -> Path:
@@ -320,6 +296,5 @@ def _registered(name: str) -> Environment | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError):
-        raise BenchlibError(
-            f"{_record(name)}: is no record of an environment: delete it, and make or add the environment again"
-        ) from None
+        remedy = "delete it, and make or add the environment again"
+        raise BenchlibError(f"{_record(name)}: is no record of an environment: {remedy}") from None

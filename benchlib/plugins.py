@@ -1,8 +1,7 @@
 """Plug-ins: frameworks, workloads and data sets of others, in installed packages or in folders that the user names.
 
-Each is a folder with ``frameworks/NAME.py``, ``workloads/NAME/`` and ``data/NAME.py``, added to the ``__path__`` of
-benchlib's packages, in this process and in workers. A workload's folder without ``workload.py`` adds to the workload of
-its name. What is called ``_NAME`` only helps others.
+Each is a folder with ``frameworks/NAME.py``, ``workloads/NAME/`` and ``data/NAME.py``, added to benchlib's packages. A
+workload's folder without ``workload.py`` adds to the workload of its name. What is called ``_NAME`` only helps others.
 """
 
 from __future__ import annotations
@@ -18,14 +17,9 @@ from pathlib import Path
 from benchlib import data, frameworks, worker, workloads
 from benchlib.errors import BenchlibError
 
-VARIABLE = "BENCHLIB_PLUGINS"
-"""Folders of plug-ins, as in PYTHONPATH: ``--plugins`` sets it, so that kernels find what the command line found."""
-
-ENTRY_POINTS = "benchlib.plugins"
-"""The group of entry points; each names a package with these folders, such as ``toybox = "toybox"``."""
-
+VARIABLE = "BENCHLIB_PLUGINS"  # folders, as in PYTHONPATH: --plugins sets it, so that kernels find them, too
+ENTRY_POINTS = "benchlib.plugins"  # a group; each names a package with these folders, such as toybox = "toybox"
 KINDS = {"frameworks": frameworks, "workloads": workloads, "data": data}
-
 OWN = Path(__file__).resolve().parent
 
 
@@ -48,9 +42,7 @@ _used: list[Plugin] = []
 
 
 def use(folders: Iterable[Path | str] = ()) -> None:
-    """Add the plug-ins of installed distributions, of ``folders`` and of folders before, for this process and its
-    workers. A BenchlibError where there are two of one name, or none at a place.
-    """
+    """Add installed plug-ins and those in ``folders``, for this process and its workers; refuse two of one name."""
     given = [folder for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
     named = list(dict.fromkeys([*given, *(str(Path(folder).expanduser().resolve()) for folder in folders)]))
     plugins = list(dict.fromkeys([*_installed(), *(Plugin(Path(folder), folder) for folder in named)]))
@@ -97,10 +89,8 @@ def _installed() -> Iterator[Plugin]:
         spec = importlib.util.find_spec(top)
         there = [Path(place, *within) for place in (spec and spec.submodule_search_locations) or ()]
         if not there or not there[0].is_dir():
-            raise BenchlibError(
-                f"{entry.dist.name}: entry point {entry.name} = {entry.value} of {ENTRY_POINTS}: there is no such "
-                "package; mend the distribution, or uninstall it"
-            )
+            what = f"entry point {entry.name} = {entry.value} of {ENTRY_POINTS}: there is no such package"
+            raise BenchlibError(f"{entry.dist.name}: {what}; mend the distribution, or uninstall it")
         yield Plugin(there[0].resolve(), entry.dist.name, entry.dist.version)
 
 
@@ -114,14 +104,11 @@ def _require_whole(plugins: Iterable[Plugin]) -> None:
         for place in one.files:
             before = "benchlib itself" if (OWN / place).exists() else owners.setdefault(place, one.source)
             if before != one.source:
-                raise BenchlibError(
-                    f"two of one name: {place} comes from {before}, and from the plug-in {one.source}; rename one of "
-                    "them, or take it away"
-                )
+                both = f"{place} comes from {before}, and from the plug-in {one.source}"
+                raise BenchlibError(f"two of one name: {both}; rename one of them, or take it away")
     for place, source in owners.items():
         kind, name, *file = place.split("/")
         whole = f"{kind}/{name}/workload.py"
         if kind == "workloads" and file and name[0] != "_" and whole not in owners and not (OWN / whole).exists():
-            raise BenchlibError(
-                f"{kind}/{name} of {source}: there is no workload.py in it, and no workload {name!r} that it adds to"
-            )
+            why = f"there is no workload.py in it, and no workload {name!r} that it adds to"
+            raise BenchlibError(f"{kind}/{name} of {source}: {why}")

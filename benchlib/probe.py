@@ -21,9 +21,7 @@ except ImportError:
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")
 _BESIDE = re.compile(r"\.\.|/|[^/]*\.dist-info/")
 _EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)['\"]")
-
-FOR_DEVELOPERS = {"test", "tests", "testing", "dev", "doc", "docs", "lint"}
-"""Names of extras that nothing computes with."""
+FOR_DEVELOPERS = {"test", "tests", "testing", "dev", "doc", "docs", "lint"}  # extras that nothing computes with
 
 
 def providers(name, place, listed):
@@ -47,8 +45,8 @@ def source(one):
 
 
 def needed(roots):
-    """Versions of distributions and of all that they need, as far as it is installed. An extra counts where a
-    requirement asks for it, and of ``roots`` always, but for what only their developers need.
+    """Versions of distributions and of all that they need and is installed. An extra counts where it is asked for, and
+    of ``roots`` always, but for what only their developers need.
     """
     versions, asked = {}, {}
     waiting = [(one, None) for one in roots]
@@ -70,9 +68,7 @@ def needed(roots):
 
 
 def module(name, listed):
-    """Where a top-level module lies (empty: it is not there), its distributions with what tells builds of them apart,
-    and a hash of its file where it has none. A folder without ``__init__.py`` that nothing has installed is no module.
-    """
+    """Where a module lies (empty: it is not there), what it comes in and needs, and a hash where no package has it."""
     spec = importlib.util.find_spec(name)
     place = (spec.origin or next(iter(spec.submodule_search_locations or ()), "")) if spec else ""
     roots = providers(name, place, listed) if spec else []
@@ -87,9 +83,7 @@ def module(name, listed):
 
 
 def build(one, place):
-    """A hash of the files that a distribution has installed, as it lists them: two builds may have one version. What
-    installers add is left out: metadata, and programs. Without such a list, a hash of ``version.py``.
-    """
+    """A hash of the files that a distribution lists, but metadata and programs; without a list, of ``version.py``."""
     lines = [] if source(one) else (one.read_text("RECORD") or "").splitlines()
     own = sorted(line for line in lines if ",sha256=" in line and not _BESIDE.match(line))
     if own:

@@ -1,14 +1,13 @@
 """Training runs as TensorBoard's event files: a folder of ``events/`` for each run, with loss and metric by epoch.
 
-A run's folder says what the run is, and ends with the first characters of its measurement's key. A record's time is
-when the run started, and its training time until then: evaluations are off that clock.
+A record's time is when the run started, and its training time until then: evaluations are off that clock.
 """
 
 from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,31 +19,25 @@ from benchlib.lab import Lab
 from benchlib.progress import say
 from benchlib.stats.training_runs import TrainingRuns
 
-FOLDER = "events"
-"""In a folder of results."""
-
-KEY = 8
-"""Characters of a measurement's key in a run's name."""
+FOLDER = "events"  # in a folder of results
+KEY = 8  # characters of a measurement's key in a run's name
 
 
 def train(lab: Lab, conditions: list[Condition], **asked: Any) -> TrainingRuns:
-    """As :meth:`Lab.train`, with an event file for each run, which grows with each epoch.
-
-    A file that cannot be written ends no training: it is removed, and written whole the next time.
-    """
+    """As :meth:`Lab.train`, with an event file for each run. One that cannot be written ends no training."""
     folder, wrong = lab.folder / FOLDER, []
 
-    def write(how: Callable[[Path, Measurement], None], run: Measurement) -> None:
+    def keep(run: Measurement, again: bool = True) -> None:
         try:
             if not wrong:
-                how(folder, run)
+                write(folder, run, again)
         except OSError as error:
             shutil.rmtree(folder / name(run), ignore_errors=True)
             wrong.append(error)
 
-    runs = lab.train(conditions, **asked, on_epoch=lambda run: write(add, run))
+    runs = lab.train(conditions, **asked, on_epoch=keep)
     for run in runs.measurements:
-        write(keep, run)
+        keep(run, again=False)
     if wrong:
         say(f"{folder}: TensorBoard's files could not be written ({wrong[0].strerror}); the measurements are kept")
     return runs
@@ -59,36 +52,21 @@ def name(run: Measurement) -> Path:
     return Path(*(part.replace("/", "_")[:200] for part in parts))  # file systems take 255 bytes
 
 
-def keep(folder: Path, run: Measurement) -> None:
-    """Write the file of a run that has none in ``folder``."""
-    path = _file(folder, run)
-    if run.epochs and not path.exists():
-        _begin(path).write_bytes(b"".join(_records(run)))
-
-
-def add(folder: Path, run: Measurement) -> None:
-    """Append the last epoch of a run. The first epoch removes what an interrupted run has left."""
-    path, records = _file(folder, run), _records(run)
-    new = records[-1] if len(run.epochs) > 1 else b"".join(records)
-    with (path if len(run.epochs) > 1 else _begin(path)).open("ab") as file:
-        file.write(new)
+def write(folder: Path, run: Measurement, again: bool = True) -> None:
+    """Write a run's file, ``again`` or where there is none, in place of what an interrupted run has left."""
+    # TensorBoard takes what has "tfevents" in its name, and reads a run's files in the order of their names.
+    path = folder / name(run) / f"events.out.tfevents.{_started(run):.0f}.benchlib"
+    if run.epochs and (again or not path.exists()):
+        if len(run.epochs) == 1 or not path.exists():
+            shutil.rmtree(path.parent, ignore_errors=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(_records(run)))
 
 
 def others(folder: Path, keys: Iterable[str]) -> list[Path]:
     """The folders of runs whose measurements have none of these keys."""
     named = {key[:KEY] for key in keys}
     return [path for path in sorted(folder.glob("*/*/*/*/seed *")) if path.name.rpartition(" ")[2] not in named]
-
-
-def _file(folder: Path, run: Measurement) -> Path:
-    # TensorBoard takes what has "tfevents" in its name, and reads a run's files in the order of their names.
-    return folder / name(run) / f"events.out.tfevents.{_started(run):.0f}.benchlib"
-
-
-def _begin(path: Path) -> Path:
-    shutil.rmtree(path.parent, ignore_errors=True)
-    path.parent.mkdir(parents=True)
-    return path
 
 
 def _started(run: Measurement) -> float:

@@ -15,33 +15,25 @@ from typing import Protocol
 
 from benchlib import frameworks, plugins
 
-WORKER_PATH = "BENCHLIB_WORKER_PATH"
-"""Folders that workers import from, as in PYTHONPATH, which does not reach them. It counts as a knob."""
+WORKER_PATH = "BENCHLIB_WORKER_PATH"  # that workers import from, as PYTHONPATH, which does not reach them; a knob
+WORKER_FILES = f"files of {WORKER_PATH}"  # a hash of the Python files in these folders, in keys and records
+XPUS = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")  # which Intel GPU, by which driver: on xpu a part of the key
+NETWORK = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HCCL_IF_IP")  # of groups: in their key
+LOCALE = "LC_"  # variables with this beginning reach a worker, too
 
-WORKER_FILES = f"files of {WORKER_PATH}"
-"""Under this name, a hash of the Python files in these folders is in keys and records."""
-
+# Which libraries and compilers a framework finds: their values are part of a measurement's key.
 LIBRARIES = (
     *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX", "TOOLCHAIN_HOME"),
     *("CUDA_HOME", "CUDA_PATH", "CUDNN_HOME"),
     *("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ASCEND_AICPU_PATH"),
     *("ASCEND_TENSOR_COMPILER_INCLUDE", "ATB_HOME_PATH", "TBE_IMPL_PATH"),
 )
-"""Which libraries and compilers a framework finds: their values are part of a measurement's key."""
-
-XPUS = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
-"""Which Intel GPU, or part of one, and by which driver: on ``xpu`` a part of the key."""
-
+# Which devices there are to see. Their kind is part of a measurement's key (machine.identity), not the number.
 DEVICES = (
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"),
     *("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
     *XPUS,
 )
-"""Which devices there are to see. Their kind is part of a measurement's key (``machine.identity``), not the number."""
-
-NETWORK = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HCCL_IF_IP")
-"""By which network the processes of a group meet: a part of a group's key."""
-
 OTHERS = (
     *("PATH", "TMPDIR", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "CONDA_PREFIX"),
     "PYTHONNOUSERSITE",  # does the interpreter have the packages of PYTHONUSERBASE?
@@ -50,10 +42,7 @@ OTHERS = (
     *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
     *NETWORK,
 )
-
-LOCALE = "LC_"
-"""Variables with this beginning reach a worker, too."""
-
+# How names begin of variables that could change a number, beside those that frameworks declare: left out, but named.
 COULD_MATTER = (
     *("TF_", "TENSORFLOW", "XLA_", "JAX_", "KERAS", "MXNET", "DMLC_", "PADDLE", "FLAGS_", "CHAINER", "CUPY", "THEANO"),
     *("CNTK", "CAFFE", "TVM_"),
@@ -64,9 +53,6 @@ COULD_MATTER = (
     *("ASCEND_", "ACL_", "HCCL_", "NPU_", "TASK_QUEUE_ENABLE", "ZE_", "SYCL_", "ONEAPI_", "IGC_"),
     *("PYTHON", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH"),
 )
-"""How the names begin of variables that could change a number, beside those that frameworks declare. Of what is left
-out these are named.
-"""
 
 
 class Placed(Protocol):

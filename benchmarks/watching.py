@@ -27,7 +27,7 @@ def main() -> None:
     runs = [_run(condition, seed) for seed in range(8)]
     with tempfile.TemporaryDirectory() as folder:
         parts = [run.model_copy(update={"epochs": run.epochs[:n]}) for run in runs for n in range(1, TIMES + 1)]
-        _tell("an epoch in its file", [_ms(lambda p=part: tensorboard.add(Path(folder), p)) for part in parts])
+        _tell("an epoch in its file", [_ms(lambda p=part: tensorboard.write(Path(folder), p)) for part in parts])
 
 
 def _run(condition: Condition, seed: int) -> Measurement:

@@ -96,25 +96,14 @@ def test_a_training_run_that_failed_may_be_run_again(folder: Folder) -> None:
     assert folder.kept.wrong() == []
 
 
-def lose(folder: Folder) -> None:
-    folder.store.path("r1").unlink()
-
-
-def measure_anew(folder: Folder) -> None:
-    folder.store.save([m.model_copy(update={"seed": m.seed, "first_step_s": 9.0}) for m in repetition(1)])
-
-
-def measure_twice(folder: Folder) -> None:
-    folder.store.save(repetition(1, file="another"))
-
-
 def cut(folder: Folder) -> None:
     path = folder.store.path("r0")
     path.write_bytes(path.read_bytes()[:100])
 
 
-def measure_another(folder: Folder) -> None:
-    folder.store.save([m.model_copy(update={"group": "h", "file": "h"}) for m in repetition(0)])
+def changed(number: int, **changes: object) -> Callable[[Folder], None]:
+    """Measure a repetition with something else in it."""
+    return lambda folder: folder.store.save([m.model_copy(update=changes) for m in repetition(number)])
 
 
 def leave_a_part(folder: Folder) -> None:
@@ -130,11 +119,11 @@ def leave_a_notebook(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("doctor", "words"),
     [
-        (lose, ["lost: r1.parquet", "not measured in the end: ('g', 'baseline'"]),
-        (measure_anew, ["changed, or measured twice: r1.parquet"]),
-        (measure_twice, ["2 times the same process: ('g', 1, 'control'"]),
+        (lambda folder: folder.store.path("r1").unlink(), ["lost: r1.parquet", "not measured in the end: ('g', 'base"]),
+        (changed(1, first_step_s=9.0), ["changed, or measured twice: r1.parquet"]),
+        (changed(1, file="another"), ["2 times the same process: ('g', 1, 'control'"]),
         (cut, ["changed, or measured twice: r0.parquet", "cannot be read: "]),
-        (measure_another, ["another key: ('h', 0, 'baseline'"]),
+        (changed(0, group="h", file="h"), ["another key: ('h', 0, 'baseline'"]),
         (leave_a_part, ["in part: certificates/x.partial"]),
         (leave_a_notebook, ["modes is running"]),
     ],

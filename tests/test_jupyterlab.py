@@ -53,20 +53,11 @@ outputs = None
 TUNED = '{"framework": "pytorch", "mode": "eager", "lane": "tuned"},'
 DEFAULT = '{"framework": "pytorch", "mode": "eager", "lane": "default"},'
 
-LEARNING = {
-    "workload": "cnn",
-    "data": "digits",
-    "device": "cpu",
-    "batch_size": 96,
-    "hyperparameters": {"image_size": 8},
-    "train_samples": 480,
+LEARNING = {  # parameters of a profile of one's own
+    **{"workload": "cnn", "data": "digits", "device": "cpu", "batch_size": 96, "hyperparameters": {"image_size": 8}},
     "subjects": [{"framework": "pytorch", "mode": "eager", "lane": "tuned", "learning_rates": [0.01]}],
-    "seeds": [3],
-    "epochs": 3,
-    "most_epochs": 3,
-    "threshold": 0.9,
+    **{"train_samples": 480, "seeds": [3], "epochs": 3, "most_epochs": 3, "threshold": 0.9},
 }
-"""Parameters of a profile of one's own."""
 
 EXPLORING = [
     "burn_ms = 3.0",
@@ -96,17 +87,12 @@ def wait_for(condition, seconds):
 def project(tmp_path_factory):
     """A copy of the project without results, and with one more notebook."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("benchlib", "notebooks", "parameters", "outputs/README.md", "README.md", "requirements.lock"):
-        if (ROOT / name).is_dir():
-            shutil.copytree(
-                ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
-            )
-        else:
-            (folder / name).parent.mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-    turn = (
-        folder / "benchlib/runner/machine_lock.py"
-    )  # of its own: who measures elsewhere on this machine is not waited for
+    ignore = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+    for name in ("benchlib", "notebooks", "parameters"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+    for name in ("README.md", "requirements.lock"):
+        shutil.copy(ROOT / name, folder / name)
+    turn = folder / "benchlib/runner/machine_lock.py"  # of its own: nobody else on this machine is waited for
     text = turn.read_text(encoding="utf-8")
     assert "/tmp/benchlib-measuring.lock" in text
     turn.write_text(text.replace("/tmp/benchlib-measuring.lock", str(folder / "machine.lock")), encoding="utf-8")
@@ -280,9 +266,8 @@ def test_it_opens_on_a_rendered_page_of_links_to_the_notebooks_and_their_states(
     rows = rendered.locator("tbody tr")
     expect(rows).to_have_count(len(list((project / "notebooks").glob("*.ipynb"))))
     devices = rows.filter(has=page.get_by_role("link", name="devices", exact=True))
-    expect(devices.locator("strong")).to_have_text("missing")
+    expect(devices.locator("td").last).to_have_text("none")
     expect(devices).to_contain_text("How much faster does a network train on a GPU than on the CPU")
-    page.screenshot(path=project / "start.png")
     devices.get_by_role("link", name="devices", exact=True).click()
     expect(page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")).to_contain_text("Devices: what a GPU gives")
 
@@ -305,7 +290,6 @@ def test_the_page_of_a_profile_opens_its_notebooks_with_its_parameters(page, ser
     expect(cell).to_contain_text('outputs = ".."')
     expect(cell).to_contain_text("batch_size = 96")
     cells = notebook.run_all(SECONDS)
-    page.screenshot(path=project / "mine.png")
     assert not errors(cells)
     assert len(measured(project, "mine")) == 1
     assert not measured(project)
@@ -319,21 +303,16 @@ def test_a_notebook_runs_with_changed_parameters_and_then_measures_only_what_is_
     notebook = Notebook(page, project, "notebooks/devices.ipynb")
     notebook.type_parameters(PARAMETERS.format(subjects=TUNED))
     cells = notebook.run_all(SECONDS)
-    page.screenshot(path=project / "first.png")
     assert "batch_size = 16" in cells[0].source
     assert not errors(cells)
     first = measured(project)
     assert len(first) == 4, "the pilot of one comparison"
     shown = "".join(outputs(cells, "text/html"))
     assert "data:image/svg+xml;base64," in shown
-    assert re.search(
-        r'<progress value="4" max="4"></progress> comparing 2 at cnn batch 16: 4/4, done in \d+ (s|min)', shown
-    )
-    assert "1 thread" in shown
+    assert '<progress value="4" max="4"></progress> comparing 2 at cnn batch 16: 4/4, done in' in shown
 
     notebook.type_parameters(PARAMETERS.format(subjects=f"{TUNED}\n    {DEFAULT}"))
     cells = notebook.run_all(SECONDS)
-    page.screenshot(path=project / "second.png")
     assert not errors(cells)
     second = measured(project)
     assert first.items() < second.items(), "what was there is as it was"
@@ -351,19 +330,15 @@ def test_an_interrupt_ends_the_workers_keeps_what_was_measured_and_it_goes_on_fr
     notebook.type_parameters("burn_ms = 5.0")
     before = measured(project)
     notebook.start_all()
-    told = re.compile(
-        r"comparing 2 at toy batch 32: [1-4]/5(, .+ left)?: "
-    )  # the latter but while it waits for its turn
+    told = re.compile(r"comparing 2 at toy batch 32: [1-4]/5(, .+ left)?: ")
     bar = notebook.panel.locator(".jp-OutputArea-output", has_text=told).locator("progress")
     expect(bar).to_have_attribute("value", re.compile("[1-4]"), timeout=1000 * SECONDS)
-    page.screenshot(path=project / "bar.png")
     wait_for(lambda: workers(process), 30)
     kept = measured(project)
     assert len(kept) > len(before)
     notebook.choose("Kernel", "Interrupt Kernel")
     wait_for(lambda: not workers(process), 30)
     notebook.wait_until_idle()
-    page.screenshot(path=project / "interrupted.png")
     cells = wait_for(lambda: errors(cells := notebook.code()) and cells, 30)
     assert [(error.ename, len(error.traceback)) for error in errors(cells)] == [("KeyboardInterrupt", 1)]
     assert "stopped after" in "".join(outputs(cells, "text/html"))
@@ -373,7 +348,6 @@ def test_an_interrupt_ends_the_workers_keeps_what_was_measured_and_it_goes_on_fr
     assert not workers(process)
 
     cells = notebook.run_all(SECONDS)
-    page.screenshot(path=project / "exploring.png")
     assert cells[0].source == "burn_ms = 5.0"
     assert not errors(cells)
     assert len(measured(project)) == len(before) + 5

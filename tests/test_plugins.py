@@ -102,10 +102,8 @@ def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path)
     assert "_beads" not in frameworks.names()
     assert "_common" not in workloads.names()
     assert "_rows" not in data.names()
-    helpers = [
-        importlib.import_module(f"benchlib.{one}") for one in ("frameworks._beads", "workloads._common", "data._rows")
-    ]
-    assert [one.COUNT for one in helpers] == [10, 20, 30]
+    for name, count in {"frameworks._beads": 10, "workloads._common": 20, "data._rows": 30}.items():
+        assert count == importlib.import_module(f"benchlib.{name}").COUNT
     code = fingerprint.digest(Condition(**MAJORITY), "rounds")
     (folder / "frameworks" / "_beads.py").write_text("COUNT = 11\n")
     assert fingerprint.digest(Condition(**MAJORITY), "rounds") != code
@@ -140,9 +138,7 @@ def test_what_a_framework_declares_is_used(folder: Path) -> None:
     assert installed.compiler(tuned) == {}
 
 
-@pytest.mark.parametrize(
-    ("shape", "convolves"), [((8, 3, 3, 3), True), ((8, 3, 3, 3, 3), True), ((1, 64, 192), False), ((10, 192), False)]
-)
+@pytest.mark.parametrize(("shape", "convolves"), [((8, 3, 3, 3), True), ((1, 64, 192), False)])
 def test_a_plug_in_s_convolutions_have_their_knobs_without_a_word(
     folder: Path, shape: tuple[int, ...], convolves: bool
 ) -> None:
@@ -164,10 +160,6 @@ def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:
     os.utime(file, ns=(1, 1))
     with pytest.raises(BenchlibError, match=r"abacus\.py: line \d+: DEVICES must be a literal: it is read"):
         frameworks.devices("abacus")
-    file.write_text(text.replace('"when": "gate"', '"when": "gates"'))
-    os.utime(file, ns=(2, 2))
-    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: .*ABACUS_POLISH.*when: 'gates'"):
-        knobs.declared("abacus")
     file.write_text(text.replace('"reason": "wooden', '"because": "wooden'))
     os.utime(file, ns=(3, 3))
     with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: (?s:.*)unknown key 'because'.*there are: .*name"):
@@ -195,24 +187,11 @@ def test_two_of_one_name_are_refused_and_nothing_changes(folder: Path, site: Pat
         plugins.use()
 
 
-@pytest.mark.parametrize(
-    ("place", "name"),
-    [("frameworks", "pytorch.py"), ("data", "images.py"), ("workloads", "cnn"), ("workloads", "linear")],
-)
-def test_the_names_of_benchlib_s_own_are_taken(place: str, name: str, tmp_path: Path) -> None:
-    taken = tmp_path / place / name
-    taken.parent.mkdir()
-    if name == "linear":
-        taken.mkdir()
-        (taken / "pytorch.py").write_text("")
-    elif name.endswith(".py"):
-        taken.write_text("")
-    else:
-        shutil.copytree(workloads.folders(name)[0], taken)
-    where = f"{place}/{name}" + ("" if name.endswith(".py") else r"/\w+.py")
-    with pytest.raises(
-        BenchlibError, match=rf"two of one name: {where} comes from benchlib itself, and from .*{tmp_path}"
-    ):
+@pytest.mark.parametrize("place", ["frameworks/pytorch.py", "data/images.py", "workloads/linear/pytorch.py"])
+def test_the_names_of_benchlib_s_own_are_taken(place: str, tmp_path: Path) -> None:
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).touch()
+    with pytest.raises(BenchlibError, match=rf"two of one name: {place} comes from benchlib itself, and .*{tmp_path}"):
         plugins.use([tmp_path])
 
 
@@ -264,19 +243,6 @@ def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_
     before = prepare(Condition(**MAJORITY), 0, tmp_path)
     file.write_text(file.read_text() + "\nMORE = 1\n")
     assert prepare(Condition(**MAJORITY), 0, tmp_path) != before
-
-
-def test_the_data_of_others_keep_their_names(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def prepared() -> list[str]:
-        """As a process that has not prepared anything yet."""
-        monkeypatch.delitem(sys.modules, "benchlib.data.prepare", raising=False)
-        prepare = importlib.import_module("benchlib.data.prepare").prepare
-        return [prepare(Condition(workload=name), 0, tmp_path).name for name in ("cnn", "linear")]
-
-    monkeypatch.setattr(data, "prepare", None, raising=False)
-    before = prepared()
-    plugins.use([folder])
-    assert prepared() == before
 
 
 def test_what_a_plug_in_measured_does_not_stop_others_where_it_is_not_named(
@@ -338,28 +304,13 @@ print("RESULT " + json.dumps({
     "imported": "toybox" in sys.modules,
 }))
 """
-PARAMETERS = """
-workload: majority
-data: bits
-device: cpu
-hyperparameters: {}
-subjects:
-  - {framework: abacus, mode: eager, lane: default}
-  - {framework: abacus, mode: eager, lane: tuned}
-batch_sizes: [16]
-precision: 0.03
-budget_s: 30
-pilot: 3
-block_s: 0.05
-margin: 0.05
-accuracy_subjects:
-  - {framework: abacus, mode: eager, lane: default}
-accuracy_batch_sizes: [16, 64]
-learning_rate: 0.5
-train_samples: null
-epochs: 2
-seeds: [0]
-"""
+ABACUS = {"framework": "abacus", "mode": "eager", "lane": "default"}
+PARAMETERS = {
+    **{"workload": "majority", "data": "bits", "device": "cpu", "hyperparameters": {}, "batch_sizes": [16]},
+    **{"subjects": [ABACUS, ABACUS | {"lane": "tuned"}], "accuracy_subjects": [ABACUS], "learning_rate": 0.5},
+    "settings": {"precision": 0.03, "budget_s": 30, "pilot": 3, "block_s": 0.05, "margin": 0.05},
+    **{"accuracy_batch_sizes": [16, 64], "train_samples": None, "epochs": 2, "seeds": [0]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -387,20 +338,17 @@ def ran(python: Path, folder: Path, *arguments: str) -> str:
 @pytest.mark.slow
 def test_a_package_goes_through_gate_comparison_training_and_conformance(with_package: Path, tmp_path: Path) -> None:
     result = json.loads(ran(with_package, tmp_path, "-c", WAY).rpartition("RESULT ")[2])
-    assert result["verdicts"] == ["same", "same"]
-    assert result["reference"] == "pytorch", "benchlib's own workload is compared with PyTorch's"
-    assert result["versions"]["plug-in toybox"] == "0.3"
-    assert result["versions"]["abacus"] == "1.0"
-    assert result["failures"] == result["broken"] == []
-    assert result["ratios"] == 2
-    assert result["metric"][0] > 0.9
-    assert not result["imported"]
+    versions, metric = result.pop("versions"), result.pop("metric")
+    assert (versions["plug-in toybox"], versions["abacus"], metric[0] > 0.9) == ("0.3", "1.0", True)
+    # benchlib's own workload is compared with PyTorch's
+    expected = {"verdicts": ["same", "same"], "reference": "pytorch", "ratios": 2, "imported": False}
+    assert result == expected | {"failures": [], "broken": []}
 
 
 @pytest.mark.slow
 def test_a_package_goes_through_a_notebook_and_the_report(with_package: Path, tmp_path: Path) -> None:
     (tmp_path / "parameters" / "toys").mkdir(parents=True)
-    (tmp_path / "parameters" / "toys" / "batch_size.yaml").write_text(PARAMETERS)
+    (tmp_path / "parameters" / "toys" / "batch_size.yaml").write_text(json.dumps(PARAMETERS))
     (tmp_path / "notebooks").mkdir()
     for name in ("batch_size", "claims", "report"):
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", tmp_path / "notebooks")

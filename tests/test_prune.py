@@ -44,15 +44,6 @@ def test_a_reader_who_has_enough_is_no_error(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_nor_is_it_one_that_nobody_reads_an_error(tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", "benchlib", "trace", str(tmp_path / "nothing.tex")]
-    done = subprocess.run(command, stdout=writer, stderr=writer)
-    os.close(writer)
-    assert done.returncode == 141
-
-
 def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

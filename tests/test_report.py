@@ -19,7 +19,7 @@ from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
 from benchlib.report import first_page, reliability, sections, setting
-from benchlib.report.load import Results, glued
+from benchlib.report.load import Results
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +90,7 @@ def test_a_frame_of_another_schema_is_named_and_the_page_is_made(
     folder: Path, damage: Callable[[Path], None], told: str
 ) -> None:
     damage(folder / "tables" / "modes_frame.parquet")
-    record = manifest.read(folder, "modes")
     explored.save(folder, "modes", explored.summary_of(folder, "modes"))
-    explored_record = manifest.read(folder, "modes") | {"stale": "these have changed: benchlib"}
-    manifest.path_of(folder, "modes").write_text(json.dumps(explored_record))  # as of a run before
-    assert record != explored_record
     of = results(folder)
     (wrong,) = of.wrong
     assert wrong.startswith("tables/modes_frame.parquet cannot be used, so its ratios are missing: ")
@@ -132,11 +128,7 @@ def test_what_failed_or_has_not_run_is_named(folder: Path) -> None:
     explored.save(folder, "cut", explored.summary_of(folder, "modes"))
     (folder / "notebooks" / "cut.ipynb").write_text("{")
     told = sections.missing(results(folder)).data
-    for text in (
-        "mine: failed in In [3]: ValueError: no",
-        "killed: did not come to its end.",
-        "cut.ipynb cannot be read",
-    ):
+    for text in ("mine: failed in In [3]: ValueError: no", "killed: did not come to its end.", "cut.ipynb cannot be"):
         assert text in told
     assert "scaling: has not run." in told, "one of the project's notebooks"
 
@@ -152,8 +144,7 @@ def test_a_notebook_that_glued_nothing_is_named(folder: Path) -> None:
     content = json.loads(notebook.read_text())
     content["cells"][0]["outputs"] = []
     notebook.write_text(json.dumps(content))
-    with pytest.raises(Exception, match="glued no summary"):
-        glued(notebook)
+    assert "glued no summary" in results(folder).missing["modes"]
 
 
 def test_a_question_is_followed_by_its_figure_its_answer_and_its_numbers(folder: Path) -> None:

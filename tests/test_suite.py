@@ -28,10 +28,8 @@ from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.report.pdf import NoBrowser
 from benchlib.runner import availability
-from benchlib.runner.machine_lock import turn
 from benchlib.suite import execute, outputs, pages, plan
 from benchlib.suite import runs as suite
-from benchlib.worker import files
 
 ROOT = Path(__file__).parents[1]
 
@@ -152,7 +150,7 @@ def run_and_read(arguments=("run",)):
 
 def measure_nothing(monkeypatch):
     """Notebooks of these tests have conditions that nobody measures."""
-    monkeypatch.setattr(suite.clock, "measure", lambda notebooks, lab, clock: list(notebooks))
+    monkeypatch.setattr(suite.clock, "measure", lambda notebooks, folder, clock: list(notebooks))
 
 
 def record_of(name):
@@ -195,11 +193,8 @@ class TestFirstRun:
         assert executed("good").exists()
         assert not executed(".partial-good").exists()
         record = record_of("good")
-        assert (record["status"], record["failures"], record["parameters"]) == (
-            "succeeded",
-            0,
-            {"count": 1, "settings": {}},
-        )
+        assert (record["status"], record["failures"]) == ("succeeded", 0)
+        assert record["parameters"] == {"count": 1, "settings": {}}
         assert record["versions"]["ipykernel"]
         assert record["machine"]["cores"] >= 1
         assert record["seconds"] > 0
@@ -220,43 +215,26 @@ class TestFirstRun:
     @pytest.mark.parametrize(
         ("name", "cell", "error"),
         [
-            ("raising", "In [5] (1 / 0)", "ZeroDivisionError: division by zero"),
-            (
-                "killed",
-                "In [5] (import os)",
-                "the kernel was killed, or ended itself. Where the system did that for want of memory, "
-                f"{execute.MEMORY}",
-            ),
-            (
-                "leaking",
-                "In [6] (x = [bytearray(1000) for _ in range(10**7)])",
-                f"MemoryError: the kernel got no more memory: {execute.MEMORY}",
-            ),
-            (
-                "starved",
-                "In [5] (now = int(open('/proc/self/statm').read().split()[0]) * 4096)",
-                "the kernel said no error, only that the cell failed. Where it had no memory left to say it, "
-                f"{execute.MEMORY}",
-            ),
-            ("leaving", "In [5] (import sys)", "the notebook ended itself before its last cell (sys.exit)"),
-            ("silent", "its last cell", "it glued no summary: end it with study.finish()"),
+            ("raising", r"In \[5\] \(1 / 0\)", "ZeroDivisionError: division by zero"),
+            ("killed", r"In \[5\] \(import os\)", "the kernel was killed, .* memory"),
+            ("leaking", r"In \[6\] \(x = .*\)", f"MemoryError: {execute.MEMORY}"),
+            ("starved", r"In \[5\] \(now = .*\)", "the kernel said no error, .* memory"),
+            ("leaving", r"In \[5\] \(import sys\)", "the notebook ended itself before its last cell"),
+            ("silent", "its last cell", "it glued no summary"),
         ],
     )
     def test_a_failure_is_named_and_has_no_result(self, said, name, cell, error):
         code, text = said
         partial = f"outputs/quick/notebooks/.partial-{name}.ipynb"
         assert code == 1
-        assert f"{name} failed in {cell}:\n  {error}\n  what there is of it: {partial}\n" in text
+        assert re.search(f"{name} failed in {cell}:\n  {error}.*\n  what there is of it: {partial}\n", text)
         assert record_of(name)["status"] == "failed"
         assert Path(partial).exists()
         assert not executed(name).exists()
 
     def test_the_report_is_made_all_the_same_and_can_say_what_is_missing(self, said):
-        assert said[1].splitlines()[-1] == (
-            "6 of 8 notebooks failed: killed, leaking, leaving, raising, silent, starved"
-        )
+        assert said[1].endswith("6 of 8 notebooks failed: killed, leaking, leaving, raising, silent, starved\n")
         assert "good succeeded None" in printed_in(executed("report"))
-        assert "raising failed ZeroDivisionError" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in Path("outputs/quick/report.html").read_text()
         assert Path("outputs/quick/report.pdf").read_text() == "report.html on a4"
 
@@ -291,23 +269,24 @@ class TestUnchanged:
     def test_nothing_is_executed_twice_and_the_suite_says_so(self):
         pages = [Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")]
         before = [page.stat().st_mtime_ns for page in pages]
+        Path("outputs/quick/measurements").mkdir()
+        Path("outputs/quick/measurements/of_another.parquet").touch()
         assert self.run() == []
         assert "first: unchanged, not executed again (outputs/quick/notebooks/first.ipynb)\n" in self.said
         assert [page.stat().st_mtime_ns for page in pages] == before
 
-    def test_another_parameter(self):
+    def test_another_parameter_notebook_or_figure(self):
         write_parameters("second", count=2)
         assert self.run() == ["second", "report"]
         assert "second: started again: these have changed: parameters\n" in self.said
-
-    def test_another_notebook(self):
         write_notebook("first", "print('other')")
         assert self.run() == ["first", "report"]
-
-    def test_another_report_alone(self):
-        write_notebook("report", "# Another report")
-        assert self.run() == ["report"]
-        assert "Another report" in Path("outputs/quick/report.html").read_text()
+        Path("outputs/quick/figures/second.svg").write_text("<svg>drawn in JupyterLab</svg>")
+        assert "second" in self.run()
+        assert "figures/second.svg is not what it made\n" in self.said
+        for path in ("notebooks/first.ipynb", "figures/first.svg", "notebooks/first.json"):
+            Path("outputs/quick", path).unlink()
+            assert "first" in self.run()
 
     def test_another_library_lock_or_machine(self, monkeypatch):
         with monkeypatch.context() as patch:
@@ -372,17 +351,6 @@ class TestUnchanged:
         code, said = run_and_read(["report"])
         assert (code, said.splitlines()[-1]) == (1, "first: 1 measurement failed, see the report")
 
-    def test_a_figure_that_someone_else_wrote_there(self):
-        Path("outputs/quick/figures/second.svg").write_text("<svg>drawn in JupyterLab</svg>")
-        assert "second" in self.run()
-        assert "figures/second.svg is not what it made\n" in self.said
-        assert Path("outputs/quick/figures/second.svg").read_text() == "<svg/>"
-
-    @pytest.mark.parametrize("path", ["notebooks/first.ipynb", "figures/first.svg", "notebooks/first.json"])
-    def test_a_result_that_is_gone(self, path):
-        Path("outputs/quick", path).unlink()
-        assert "first" in self.run()
-
     def test_pages_are_made_by_what_is_in_them_whatever_the_clock_said(self):
         page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
         for old in (page, paper):
@@ -398,25 +366,17 @@ class TestUnchanged:
         assert "Another report" in page.read_text()
         assert paper.stat().st_mtime < 2**33
 
-    def test_without_a_browser_the_page_is_all_and_the_suite_says_what_to_do(self, monkeypatch):
-        def refuse(*arguments):
-            raise NoBrowser("no PDF was made: install Chromium")
-
-        monkeypatch.setattr(pages, "print_pdf", refuse)
-        write_notebook("report", "# Another report")
-        assert self.run() == ["report"]
-        assert self.said.endswith("report: outputs/quick/report.html\nno PDF was made: install Chromium\n")
-        assert not Path("outputs/quick/report.pdf").exists(), "the PDF of the older page"
-
-    def test_a_browser_that_fails_is_a_failure(self, monkeypatch):
+    @pytest.mark.parametrize(("error", "code"), [(NoBrowser("no browser"), 0), (BenchlibError("it failed"), 1)])
+    def test_without_a_browser_the_page_is_all_and_one_that_fails_is_a_failure(self, monkeypatch, error, code):
         def fail(*arguments):
-            raise BenchlibError("chromium failed to print report.html (exit code 1)")
+            raise error
 
         monkeypatch.setattr(pages, "print_pdf", fail)
-        Path("outputs/quick/report.pdf").unlink()
-        code, said = run_and_read()
-        assert (code, said.splitlines()[-1]) == (1, "report: chromium failed to print report.html (exit code 1)")
+        write_notebook("report", "# Another report")
+        assert self.run(expected=code) == ["report"]
+        assert str(error) in self.said.splitlines()[-1]
         assert Path("outputs/quick/report.html").exists()
+        assert not Path("outputs/quick/report.pdf").exists(), "the PDF of the older page"
 
     def test_a_result_of_old_inputs_does_not_outlive_the_failure_of_the_new(self, monkeypatch):
         def fail(notebook, parameters, output):
@@ -430,25 +390,6 @@ class TestUnchanged:
         assert not executed("second").exists()
         assert not Path("outputs/quick/report.html").exists()
         assert not Path("outputs/quick/report.pdf").exists()
-
-    def test_a_report_that_cannot_be_made_again_leaves_that_of_before_under_another_name(self, monkeypatch):
-        pages = [Path("outputs/quick", name) for name in ("report.html", "report.pdf")]
-        before = [page.read_bytes() for page in pages]
-
-        def fail(notebook, parameters, output):
-            raise execute.NotebookFailed("In [1]", "no")
-
-        write_notebook("report", "# Another report")
-        for first in (True, False):
-            with monkeypatch.context() as patch:
-                patch.setattr(execute, "execute", fail)
-                code, said = run_and_read()
-            assert code == 1
-            assert ("older-report.html is that of before, of older results" in said) is first
-            assert [page.with_name(f"older-{page.name}").read_bytes() for page in pages] == before
-        assert not any(page.exists() for page in pages)
-        assert self.run() == ["report"]
-        assert [path.name for path in sorted(Path("outputs/quick").glob("*report.*"))] == ["report.html", "report.pdf"]
 
     def test_a_second_run_in_the_same_folder_is_refused(self):
         with open("outputs/quick/.lock", "a+") as held:
@@ -470,24 +411,9 @@ def without_locks(*arguments):
     raise OSError(errno.ENOSYS, "Function not implemented")
 
 
-def test_where_the_machine_cannot_be_locked_it_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(fcntl, "flock", without_locks)
-    with (
-        pytest.raises(BenchlibError, match=r"machine\.lock: cannot be locked \(Function not implemented\)"),
-        turn(print),
-    ):
-        pass
-    with pytest.raises(BenchlibError, match=r"inputs: cannot be locked \(Function not implemented\)"):
-        files.write(tmp_path / "inputs" / "numbers", {}, {})
-
-
 @pytest.mark.parametrize(
     ("kernel", "told"),
-    [
-        ("raise SystemExit('Address already in use')", "Kernel died before replying"),
-        ("import time; time.sleep(60)", "Kernel didn't respond in 1 seconds. Run again"),
-    ],
-    ids=["a port in use", "a slow start"],
+    [("raise SystemExit('a port in use')", "died before"), ("import time; time.sleep(60)", "respond in 1 seconds")],
 )
 def test_of_a_kernel_that_does_not_start_no_cause_is_guessed(tmp_path, monkeypatch, kernel, told):
     make_project(tmp_path / "project", monkeypatch, ["first"])
@@ -496,7 +422,7 @@ def test_of_a_kernel_that_does_not_start_no_cause_is_guessed(tmp_path, monkeypat
     monkeypatch.setattr(execute, "START_S", 1)
     with pytest.raises(execute.NotebookFailed) as failed:
         execute.execute(Path("notebooks/first.ipynb"), {}, Path("first.ipynb"))
-    assert failed.value.text.startswith(told)
+    assert told in failed.value.text
     assert "memory" not in failed.value.text
 
 
@@ -522,10 +448,8 @@ class TestNoRoom:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert code == 1
         partial = "outputs/quick/notebooks/.partial-first.ipynb"
-        told = (
-            f"first failed in a cell that is not known:\n  {partial} (or a temporary file in {tempfile.gettempdir()})"
-        )
-        assert f"{told}: File too large: allow larger files" in said, said
+        assert f"first failed in a cell that is not known:\n  {partial}" in said
+        assert "File too large" in said
         assert said.splitlines()[-1] == "1 of 3 notebooks failed: first"
         assert not Path(partial).exists(), "it was cut, and others need the room"
         assert (record_of("first")["status"], record_of("second")["status"]) == ("failed", "succeeded")
@@ -533,29 +457,20 @@ class TestNoRoom:
         write_notebook("first", SUMMARY.format(failures=0))
         assert run_and_read()[0] == 0
 
-    @pytest.mark.parametrize("name", ["report.html", "report.pdf"])
-    def test_a_page_that_cannot_be_written_is_told_and_is_not_there_in_part(self, name, monkeypatch):
+    def test_a_page_that_cannot_be_written_is_told_and_is_not_there_in_part(self, monkeypatch):
         monkeypatch.setattr(execute, "execute", pretend)
-        if name == "report.html":
-            really = Path.write_text
+        really = Path.write_text
 
-            def cut(path, text, **options):
-                if path.name.endswith(name):
-                    really(path, text[:100], **options)
-                    full()
-                return really(path, text, **options)
+        def cut(path, text, **options):
+            really(path, text[:100] if path.name.endswith("report.html") else text, **options)
+            return full() if path.name.endswith("report.html") else None
 
-            monkeypatch.setattr(Path, "write_text", cut)
-        else:
-            monkeypatch.setattr(pages, "print_pdf", full)
-        code, said = run_and_read()
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "write_text", cut)
+            code, said = run_and_read()
         assert code == 1
-        assert said.endswith(
-            "report: outputs/quick: No space left on device: free space there, or choose another folder with "
-            "--outputs\n"
-        )
-        assert not list(Path("outputs/quick").glob(f"*{name}"))
-        monkeypatch.undo()
+        assert "report: outputs/quick: No space left on device" in said.splitlines()[-1]
+        assert not list(Path("outputs/quick").glob("*report.html"))
 
     @pytest.mark.parametrize("part", ["notebooks", ".lock", "progress.log"])
     def test_outputs_that_cannot_be_written_to_are_refused_before_anything_starts(self, part):
@@ -574,11 +489,8 @@ class TestNoRoom:
         with open("/dev/full", "w") as nowhere:
             command = [sys.executable, "-m", "benchlib", "devices"]
             said = subprocess.run(command, stdout=nowhere, stderr=subprocess.PIPE, text=True)
-        assert (said.returncode, said.stderr) == (
-            1,
-            "error: standard output, or a file: No space left on device: free space there, or choose another folder "
-            "with --outputs\n",
-        )
+        assert (said.returncode, said.stderr.count("\n")) == (1, 1)
+        assert "error: standard output, or a file: No space left on device" in said.stderr
 
 
 class TestRefused:
@@ -620,18 +532,12 @@ class TestRefused:
         assert "the tag parameters" in said
         assert list(Path("there").rglob("*")) == [Path("there/notebooks")]
 
-    def test_a_profile_without_parameter_files(self):
-        for file in Path("parameters/quick").iterdir():
-            file.unlink()
-        code, said = run_and_read()
-        assert (code, said) == (
-            2,
-            "error: parameters/quick has no parameter file: add one named like a notebook, as first.yaml\n",
-        )
-
-    def test_a_profile_is_of_the_notebooks_that_it_has_files_for(self):
+    def test_a_profile_is_of_the_notebooks_that_it_has_files_for_and_has_one(self):
         Path("parameters/quick/second.yaml").unlink()
         assert [item.name for item in plan.plan("quick")] == ["first", "report"]
+        Path("parameters/quick/first.yaml").unlink()
+        code, said = run_and_read()
+        assert (code, "error: parameters/quick has no parameter file" in said) == (2, True)
 
     def test_hidden_files_are_no_parameters_and_no_profile(self):
         Path("parameters/quick/._first.yaml").write_bytes(b"\x00\x05\x16\x07")  # macOS leaves it on other disks
@@ -639,11 +545,9 @@ class TestRefused:
         assert [item.name for item in plan.plan("quick")] == ["first", "second", "report"]
         assert ".ipynb_checkpoints" not in run_and_read(["run", "--profile", "quik"])[1]
 
-    def test_an_unknown_profile(self):
+    def test_an_unknown_profile_and_another_folder(self, tmp_path, monkeypatch):
         code, said = run_and_read(["run", "--profile", "quik"])
         assert (code, said) == (2, "error: unknown profile 'quik': did you mean 'quick'? (there are: quick)\n")
-
-    def test_another_folder(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         assert "run this in the project's folder" in run_and_read()[1]
 
@@ -757,11 +661,7 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
         run.send_signal(number)
         said = run.communicate(timeout=60)[1]
         assert run.returncode == code
-        expected = {
-            signal.SIGKILL: "",
-            signal.SIGINT: STOPPED,
-        }
-        assert said == expected[number]
+        assert said == ("" if number == signal.SIGKILL else STOPPED)
         wait_for(lambda kernel=kernel: not kernel.is_running())
         assert not executed("sleeping").exists()
         assert record_of("sleeping")["status"] == "running"
@@ -869,8 +769,7 @@ class TestTime:
         monkeypatch.setattr(execute, "execute", pretend)
         self.wrong, self.spends, self.breaks_off = [], 0.0, False
 
-    def _measure(self, notebooks, lab, time_):
-        folder = lab.folder
+    def _measure(self, notebooks, folder, time_):
         self.measured.append((list(notebooks), round(time_.left_s / 60)))
         (folder / "measurements").mkdir(exist_ok=True)
         (folder / "measurements" / f"{len(self.measured)}.parquet").write_text("")
@@ -896,17 +795,14 @@ class TestTime:
         assert len(self.measured) == 2, "it is spent, and nothing has changed"
         assert "one: unchanged, not executed again" in said
 
-    def test_more_minutes_measure_more_whatever_was_spent(self):
+    def test_no_minutes_measure_nothing_and_more_measure_more_whatever_was_spent(self):
+        assert run_and_read(("run", "--minutes", "0"))[0] == 0
+        assert self.measured == []
+        assert printed_in(executed("two")) == "nothing\n"
         self.spends = 300
         run_and_read()
         run_and_read(("run", "--minutes", "10"))
         assert self.measured[1:] == [(["one", "two"], 10)]
-
-    def test_no_minutes_make_the_report_of_what_is_there(self):
-        code, _ = run_and_read(("run", "--minutes", "0"))
-        assert code == 0
-        assert self.measured == []
-        assert printed_in(executed("two")) == "nothing\n"
 
     def test_without_minutes_a_result_of_before_is_shown_as_stale_where_nothing_is_there_for_another(self, monkeypatch):
         monkeypatch.setattr(execute, "execute", self.really)
@@ -919,16 +815,12 @@ class TestTime:
         for _ in range(2):
             code, said = run_and_read(("run", "--minutes", "0"))
             assert code == 1
-            assert "one: stale after" in said
-            assert (
-                "one: not measured again, its older result is shown, which is stale: these have changed: para" in said
-            )
+            assert "one: not measured again, its older result is shown, which is stale: these have changed" in said
             assert executed("one").read_bytes() == before
             assert not executed(".partial-one").exists()
             record = record_of("one")
             assert (record["status"], record["parameters"]["count"]) == ("succeeded", 1)
             assert record["stale"] == "these have changed: parameters"
-            assert [one.word for one in outputs.states("quick")] == ["stale", "run", "run"]
         assert main(("report",)) == 1
         write_parameters("one", count=1)
         code, said = run_and_read(("run", "--minutes", "0"))
@@ -942,17 +834,11 @@ class TestTime:
         assert record_of("one")["status"] == "failed"
         assert not executed("one").exists()
 
-    def test_what_could_not_be_measured_measures_by_itself(self):
-        self.wrong = ["two"]
-        run_and_read()
-        assert printed_in(executed("one")) == "nothing\n"
+    def test_what_could_not_be_measured_measures_by_itself_and_measuring_that_broke_off_is_a_failure(self):
+        self.wrong, self.breaks_off = ["two"], True
+        assert run_and_read()[0] == 1
+        assert printed_in(executed("one")) == "nothing\n", "what is there is shown all the same"
         assert printed_in(executed("two")) == "budget\n"
-
-    def test_measuring_that_broke_off_is_a_failure(self):
-        self.breaks_off = True
-        code, _ = run_and_read()
-        assert code == 1
-        assert printed_in(executed("two")) == "nothing\n", "what is there is shown all the same"
 
     @pytest.mark.parametrize("minutes", ["-1", "ten", "nan", "inf", "1e9"])
     def test_minutes_that_are_none_are_refused(self, minutes, capsys):
@@ -977,7 +863,7 @@ class TestTime:
         monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append([one.name for one in given[1]]))
 
         def stopped(notebooks, folder, time_):
-            time_.piloted()
+            time_.kept["piloted"] = True
             time_.keep()
             raise KeyboardInterrupt
 

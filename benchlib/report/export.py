@@ -15,15 +15,11 @@ from traitlets.config import Config
 
 from benchlib.errors import BenchlibError
 
-SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
-"""What of an output is shown: the first of these that it has. Widgets need scripts from elsewhere."""
-
-LOADING = (
+SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first of these
+LOADING = (  # what of a page would load something from elsewhere, or run
     "script, iframe, object, embed, link:not([href^='data:']), [src]:not([src^='data:']), [srcset], [poster], "
     "[style*='url('], style:-soup-contains('@import'), style:-soup-contains('http')"
 )
-"""What of a page would load something from elsewhere, or run."""
-
 TEMPLATE = Path(__file__).parent / "template"
 
 

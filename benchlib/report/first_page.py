@@ -10,7 +10,6 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import frameworks, tables
-from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
 from benchlib.plotting import figures
 from benchlib.plotting.naming import product
 from benchlib.report import picture, ratios
@@ -20,17 +19,12 @@ from benchlib.report.setting import places
 
 UNDECIDED = "undecided: neither a difference nor sameness is shown in some cases"
 IN_PART, NOT_MEASURED = "not measured in full", "not measured here"
-SHAPES = {
+SHAPES = {  # of the verdicts on claims, in the order of the page
     **{"reproduced": "reproduced", "not reproduced": "not-reproduced", "no difference shown": "open"},
     **{UNDECIDED: "open", IN_PART: "none", NOT_MEASURED: "none"},
 }
-"""The verdicts on claims in the order of the page, each with its shape."""
-
-NAME = "report_ratios"
-"""What the table and the figure of all ratios are called."""
-
-FEW = 3
-"""So many frameworks at most have their largest effects told in a sentence."""
+NAME = "report_ratios"  # of the table and the figure of all ratios
+FEW = 3  # frameworks at most that have their largest effects told in a sentence
 
 
 def show(results: Results) -> HTML:
@@ -44,7 +38,7 @@ def show(results: Results) -> HTML:
         figures.save(picture.figure(every), results.folder / "figures", NAME)
         paths = [f"tables/{NAME}.csv", f"figures/{NAME}.svg", f"figures/{NAME}.pdf"]
         links = ", ".join(f'<a href="{path}">{path[-3:].upper()}</a>' for path in paths)
-        drawn = f'{picture.pictures(every, results)}<p class="links">This picture as {links}</p>'
+        drawn = f'{picture.pictures(every)}<p class="links">This picture as {links}</p>'
     lead, sure, where = (f"<p>{escape(text)}</p>" for text in (who(every), how_sure(results, every), on_what(results)))
     return HTML(
         f'{picture.definitions(every)}<div class="first-page">'
@@ -60,10 +54,10 @@ def who(every: pd.DataFrame) -> str:
     own = ratios.relative_to(every)
     usual = own.loc[own["baseline_subject"] == ratios.usual_baseline(every), "baseline_framework"].head(1)
     own = own[own["baseline_framework"].isin(usual) & ~own["framework"].isin(usual)]
-    by_framework = [of for _, of in own.groupby("framework", sort=False)]
-    if not by_framework:
+    if not len(own):
         return "No ratio between frameworks has been measured yet."
-    told = (_compared(of, len(by_framework) <= FEW) for of in by_framework)
+    few = own["framework"].nunique() <= FEW
+    told = (_compared(of, few) for _, of in own.groupby("framework", sort=False))
     return f"Compared with {product(usual.iloc[0])}, {' '.join(told)}"
 
 
@@ -86,23 +80,19 @@ def how_sure(results: Results, every: pd.DataFrame) -> str:
     told = []
     if len(seen := controls(results)):
         facts = resolved(seen.drop_duplicates(["estimate", "low", "high"]))
-        told.append(
-            "Identical processes were compared with each other, too (A/A). By that, half of the comparisons can show a "
-            f"difference of {facts['half_width_median']:.0f} %, and the least sure one of "
-            f"{facts['half_width_largest']:.0f} %."
-        )
+        half, most = facts["half_width_median"], facts["half_width_largest"]
+        told.append("Identical processes were compared with each other, too (A/A). By that, half of the comparisons")
+        told.append(f"can show a difference of {half:.0f} %, and the least sure one of {most:.0f} %.")
     comparisons = every.drop_duplicates(ratios.COMPARISON)
     if restless := int(comparisons["restless"].sum()):
         told.append(f"In {restless} of {len(comparisons)} comparisons the A/A excludes 1: trust these least.")
     kinds = Counter(ratios.relative_to(every)["kind"])
     if kinds["open"]:
         told.append(f"{kinds['open']} of {kinds.total()} ratios show neither a difference nor that there is none.")
-    if verdicts := Counter(one.verdict for one in results.certificates):
-        same = sum(one.same for one in results.certificates)
-        others = {DIFFERENT: "differ", NOT_CHECKED: "could not be checked"}
-        rest = " and ".join(f"{verdicts[verdict]} {text}" for verdict, text in others.items() if verdicts[verdict])
-        told.append(f"{same} of {verdicts.total()} models were shown to compute the same as the reference's.")
-        told += [f"{rest}; they have no ratio."] if rest else []
+    if models := [one.same for one in results.certificates]:
+        told.append(f"{sum(models)} of {len(models)} models were shown to compute the same as the reference's.")
+        if not all(models):
+            told.append("The others differ, or could not be checked: they have no ratio.")
     return " ".join(told) or "Nothing is known yet of how sure this is."
 
 
@@ -111,12 +101,11 @@ def on_what(results: Results) -> str:
     packages = {one for name in frameworks.names() for one in frameworks.distributions(name)}
     versions = (f"{name} {text}" for m in results.measured for name, text in m.versions.items() if name in packages)
     days = sorted({m.started_utc[:10] for m in results.measured})
-    failed = [*results.each("failed")]
     parts = {
         "Measured on": " | ".join(places(results)),
         "With": listed(versions),
         "When": listed([*days[:1], *days[-1:]], " to "),
-        "Processes": f"{len(results.measured):,}" + (f", {len(failed)} failed" if failed else ""),
+        "Processes": f"{len(results.measured):,}",
         "Missing": listed([*results.missing, *(["damaged files"] if results.wrong else [])]),
         "Stale": listed(results.stale),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,11 +17,10 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.stats import frame as tidy
 
-KEYS = {
+KEYS = (  # of the summary that a notebook glues, what the report needs
     *("title", "question", "answers", "findings", "warnings", "notes", "figures", "tables", "captions", "in_report"),
     *("failed", "certificates", "measurements", "conditions"),
-}
-"""What the report needs of the summary that a notebook glues."""
+)
 
 
 class Results:
@@ -35,8 +33,8 @@ class Results:
         self.missing: dict[str, str] = {}  # by notebook, why it has no result
         self.stale: dict[str, str] = {}  # by notebook, what has changed since
         self.wrong: list[str] = []  # a sentence on each file that is damaged, changed or gone
-        there = [*self.folder.glob("notebooks/[!.]*.json"), *root().glob("notebooks/[!.]*.ipynb")]
-        names = sorted({path.stem for path in there} - {"report"})
+        project = (path.stem for path in root().glob("notebooks/[!.]*.ipynb"))
+        names = sorted({*manifest.names(self.folder), *project} - {"report"})
         self.changed = manifest.all_wrong(self.folder, names)
         for name in names:
             try:
@@ -72,15 +70,18 @@ class Results:
             raise BenchlibError(f"failed in {record['error']['cell']}: {record['error']['text']}")
         if record["status"] != "succeeded":
             raise BenchlibError("did not come to its end.")
-        summary = glued(path)
         try:
-            lacking = KEYS - set(summary)
+            summary = scrapbook.read_notebook(str(path)).scraps["summary"].data
+        except (OSError, ValueError, KeyError, PapermillException) as error:
+            told = f"cannot be read, or glued no summary ({type(error).__name__}: {error})"
+            raise BenchlibError(f"{path} {told}; delete it and run again.") from None
+        try:
+            _ = [summary[key] for key in KEYS], dict(summary["in_report"])
             _ = [Certificate.model_validate_json(one) for one in summary["certificates"]]
-            _ = [Condition(**one) for one in summary["conditions"]], dict(summary["in_report"])
+            _ = [Condition(**one) for one in summary["conditions"]]
         except (BenchlibError, KeyError, TypeError, ValueError) as error:
-            lacking = {str(error).partition("\n")[0]}
-        if lacking:
-            raise BenchlibError(f"{path}: its summary is that of another benchlib ({min(lacking)}); run again.")
+            why = str(error).partition("\n")[0]
+            raise BenchlibError(f"{path}: its summary is that of another benchlib ({why}); run again.") from None
         if "stale" in record:
             self.stale[name] = record["stale"]
             summary["title"] += " (stale)"
@@ -100,16 +101,6 @@ def _one_each(certificates: Iterable[Certificate]) -> list[Certificate]:
         before = chosen.setdefault(one.condition, one)
         chosen[one.condition] = max(before, one, key=lambda each: (not each.same, each.training))
     return [*chosen.values()]
-
-
-def glued(executed: Path) -> dict[str, Any]:
-    """Return the summary that an executed notebook glued; a BenchlibError if it has none, or is gone."""
-    try:
-        return scrapbook.read_notebook(str(executed)).scraps["summary"].data
-    except (OSError, ValueError, PapermillException) as error:
-        raise BenchlibError(f"{executed} cannot be read ({type(error).__name__}: {error}); run again.") from None
-    except KeyError:
-        raise BenchlibError(f"{executed}: it glued no summary; delete it and run again.") from None
 
 
 def listed(values: Iterable[Any], between: str = ", ") -> str:

@@ -28,15 +28,11 @@ class NoBrowser(BenchlibError):
 def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
     """Print the page ``html`` to ``pdf``, whole or not at all; ``date`` is the one that the PDF names.
 
-    The same page, paper and date give the same bytes, with the same Chromium and fonts. Raises NoBrowser where there is
-    no Chromium, and another BenchlibError if it fails.
+    The same page, paper and date give the same bytes. Raises NoBrowser, or another BenchlibError if it fails.
     """
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
-        raise NoBrowser(
-            "no PDF was made, for there is no Chromium here: install it (apt-get install chromium) and run this again, "
-            "or open the HTML in any browser and print it"
-        )
+        raise NoBrowser("no PDF was made, for there is no Chromium here: install it, or print the page in any browser")
     # Beside the PDF: a Chromium that is a snap has a /tmp of its own, and would print that this is empty.
     page, printed = pdf.with_name(f".partial-{pdf.stem}.html"), pdf.with_name(f".partial-{pdf.name}")
     try:

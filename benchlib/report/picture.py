@@ -1,7 +1,4 @@
-"""The picture of all ratios: a table, each row of which has a strip of the plot; and the same as a figure for a paper.
-
-Every choice of baseline has its own picture, of which a page shows the one that is chosen, without a script.
-"""
+"""The picture of all ratios, once for each choice of baseline, of which a page shows one; and a figure for a paper."""
 
 from __future__ import annotations
 
@@ -16,28 +13,20 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
 from benchlib import tables
-from benchlib.cache import Measurement
 from benchlib.plotting import figures, style
 from benchlib.plotting.naming import product, spelled
-from benchlib.provenance.knobs import SCRATCH
 from benchlib.report import ratios
-from benchlib.report.load import Results, listed
+from benchlib.report.load import listed
 from benchlib.stats import frame as tidy
 
-MANY = 26
-"""Rows, with the headings above them, that fit on the first page of a paper beside the claims."""
+MANY = 26  # rows, with the headings above them, that fit on the first page of a paper beside the claims
+APART = 15  # per cent of the width that two ticks are apart at least
 
-APART = 15
-"""Per cent of the width that two ticks are apart at least."""
-
+# The columns by which a reader can choose among the rows, and what stands beside a colour, which alone says nothing.
 FILTERS = ("workload", "framework", "environment", "mode", "device", "batch_size", "lane", "precision")
-"""The columns by which a reader can choose among the rows."""
-
 GLYPHS = {"faster": "↑", "slower": "↓", "same": "=", "open": "○", "none": "–", "reproduced": "✓", "not-reproduced": "✗"}
-"""What stands beside a colour: colours alone say nothing."""
 
-Row = dict[str, Any]
-"""Of a frame, see :mod:`benchlib.report.ratios`."""
+Row = dict[str, Any]  # of a frame, see benchlib.report.ratios
 
 
 def definitions(every: pd.DataFrame) -> str:
@@ -58,12 +47,11 @@ def glyph(name: str) -> str:
     return f'<span class="glyph" aria-hidden="true">{GLYPHS[name]}</span>'
 
 
-def pictures(every: pd.DataFrame, results: Results) -> str:
+def pictures(every: pd.DataFrame) -> str:
     """Draw all ratios, relative to what they were measured with, and to each subject that a reader may choose."""
-    behind = {(m.file, str(m.condition)): m for m in sorted(results.measured, key=lambda m: m.ok)}
-    views = {"as measured": View(ratios.relative_to(every), ratios.usual_baseline(every), behind)}
+    views = {"as measured": View(ratios.relative_to(every), ratios.usual_baseline(every))}
     for subject in every["baseline_subject"].value_counts().index:
-        views[spelled(subject)] = View(ratios.relative_to(every, subject), subject, behind)
+        views[spelled(subject)] = View(ratios.relative_to(every, subject), subject)
     parts = (
         f'<input type="radio" name="baseline" id="baseline-{number}"{"" if number else " checked"}>'
         f'<label for="baseline-{number}">{escape(name)}</label><div class="view">{view.html()}</div>'
@@ -75,9 +63,9 @@ def pictures(every: pd.DataFrame, results: Results) -> str:
 class View:
     """Some ratios relative to one baseline, on a logarithmic axis: intervals that end far from all points run out."""
 
-    def __init__(self, shown: pd.DataFrame, baseline: str, behind: dict[tuple[str, str], Measurement]) -> None:
+    def __init__(self, shown: pd.DataFrame, baseline: str) -> None:
         self.rows: list[Row] = shown.to_dict("records")
-        self.baseline, self.behind = baseline, behind
+        self.baseline = baseline
         axis = Figure().subplots(subplot_kw={"xscale": "log"}).xaxis
         margins = [end for margin in set(shown["margin"]) for end in (1 - margin, 1 + margin)]
         ends = [*shown["low"].dropna(), *shown["high"].dropna(), *margins]
@@ -134,7 +122,7 @@ class View:
         mark = f'href="#mark-{ord(look.marker)}" style="color:#{color}"'
         choices = row | {"framework": product(row["framework"]), "environment": row["home"]}
         data = "".join(f' data-{name}="{escape(str(choices[name]))}"' for name in FILTERS)
-        facts = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in self._facts(row) if text)
+        facts = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in _facts(row).items() if text)
         number = "" if kind == "none" else tables.ratio(row["estimate"], row["low"], row["high"])
         says = f"<span{' class=unseen' if number else ''}>{escape(row['says'])}</span>"
         return (
@@ -161,20 +149,19 @@ class View:
             parts.append(f'<use class="point" {mark} x="{at(row["estimate"])}%" y="50%"/>')
         return f'<svg class="strip" aria-hidden="true">{"".join(parts)}</svg>'
 
-    def _facts(self, row: Row) -> Iterator[tuple[str, str]]:
-        """Yield what is behind a ratio: facts with their names."""
-        files, sides = str(row["files"] or "").split(), (row["label"], row["baseline_label"])
-        both = [self.behind[key, side] for side in sides for key in files if (key, side) in self.behind]
-        knobs = (", ".join(f"{name}={text}" for name, text in m.knobs.items() if SCRATCH not in text) for m in both)
-        control = tables.ratio(row["control"], row["control_low"], row["control_high"])
-        yield from zip(("condition", "relative to"), sides, strict=True)
-        yield "verdict", ": ".join(one for one in (row["says"], row["reason"]) if pd.notna(one))
-        yield "A/A", control if pd.notna(row["control"]) else f"none: {row['control_why']}"
-        yield "pairs", str(row["processes"])
-        yield "ended", "" if pd.isna(row["ended"]) else row["ended"]
-        yield "versions", listed(f"{name} {version}" for m in both for name, version in m.versions.items())
-        yield "knobs", listed(knobs, " | ")
-        yield "behind it", f"benchlib trace tables/report_ratios.csv {row['key']}"
+
+def _facts(row: Row) -> dict[str, str]:
+    """Return what is behind a ratio: facts by their names."""
+    control = tables.ratio(row["control"], row["control_low"], row["control_high"])
+    return {
+        "condition": row["label"],
+        "relative to": row["baseline_label"],
+        "verdict": ": ".join(one for one in (row["says"], row["reason"]) if pd.notna(one)),
+        "A/A": control if pd.notna(row["control"]) else f"none: {row['control_why']}",
+        "pairs": str(row["processes"]),
+        "ended": "" if pd.isna(row["ended"]) else row["ended"],
+        "behind it": f"benchlib trace tables/report_ratios.csv {row['key']}",
+    }
 
 
 def _by(name: str, rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
@@ -198,7 +185,7 @@ def _legend(rows: list[Row]) -> str:
 def figure(every: pd.DataFrame) -> Figure:
     """Draw all ratios, relative to what they were measured with, for a paper."""
     shown = ratios.relative_to(every)
-    view, rows = View(shown, ratios.usual_baseline(every), {}), []
+    view, rows = View(shown, ratios.usual_baseline(every)), []
     for workload, own in _by("workload", view.rows):
         for heading, of in _by("heading", [*own]):
             rows.append({"label": f"{workload}, {heading}"})

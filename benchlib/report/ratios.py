@@ -1,13 +1,8 @@
-"""The ratios of throughput in the frames of all notebooks, relative to every condition of their comparison.
-
-Nothing is computed here: each is a row of a frame (``throughput_ratio``, ``pair_ratio``), made of paired processes.
-"""
+"""The ratios of throughput in the frames of all notebooks. Nothing is computed here: each is a row of a frame."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -17,19 +12,15 @@ from benchlib.plotting.style import named_once
 from benchlib.report.load import Results
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 
+# What a verdict shows, in a word; else it is "same", or "none" where there is no ratio.
 KINDS = {FASTER: "faster", SLOWER: "slower", NO_DIFFERENCE: "open"}
-"""What a verdict shows, in a word; else it is "same", or "none" where there is no ratio."""
-
-CSV = {
+CSV = {  # the columns of the table that benchlib trace reads, by those of the frame
     **{name: name for name in ("key", "notebook", "task", "processes", "control", "control_low", "control_high")},
     **{"label": "condition", "baseline_label": "relative to", "says": "verdict", "files": tables.FILES},
     **{"estimate": "ratio", "low": "ratio_low", "high": "ratio_high"},
 }
-"""The columns of the table that ``benchlib trace`` reads, by those of the frame."""
-
 COMPARISON = ["notebook", "part"]
-SAME = ["task", "margin", "label", "baseline_label", "estimate", "low", "high", "says", "files"]
-"""The columns by which two notebooks show the same ratio."""
+SAME = ["task", "margin", "label", "baseline_label", "estimate", "low", "high", "says", "files"]  # two show one ratio
 
 
 def rows(results: Results) -> pd.DataFrame:
@@ -50,7 +41,7 @@ def rows(results: Results) -> pd.DataFrame:
         kind=["none" if pd.isna(row["estimate"]) else KINDS.get(row["verdict"], "same") for row in every],
         restless=(frame["control_low"] > 1) | (frame["control_high"] < 1),
         title=[results.summaries[row["notebook"]]["title"] for row in every],
-        **_words(every),
+        **_words(every, {str(one): [*one.details, one.device] for one in results.conditions}),
     )
 
 
@@ -75,38 +66,20 @@ def usual_baseline(every: pd.DataFrame) -> str:
     return max(dict.fromkeys(subjects), key=subjects.count, default="")
 
 
-def _words(every: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return what is to be read of each ratio beside workload and subject, without what all of the workload share.
-
-    ``setting`` is what all conditions of its comparison share, ``apart`` what its condition has of its own, and
-    ``baseline_apart`` what its baseline has of its own.
+def _words(every: list[dict[str, Any]], details: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return what all conditions of a comparison share (``setting``, less what all of the workload share), and what a
+    row's condition and its baseline have of their own.
     """
-    sides = {side: [_details(row, side) for row in every] for side in ("", "baseline_")}
+    sides = [[details.get(row[label], []) for label in ("label", "baseline_label")] for row in every]
     common: dict[Any, set[str]] = {}  # by workload, and by comparison
-    for row, *both in zip(every, *sides.values(), strict=True):
+    for row, both in zip(every, sides, strict=True):
         for one in both:
             for key in (row["workload"], (row["notebook"], row["part"])):
                 common.setdefault(key, set(one)).intersection_update(one)
     words: dict[str, list[str]] = {"setting": [], "apart": [], "baseline_apart": []}
-    for row, own, other in zip(every, *sides.values(), strict=True):
-        shared, unsaid = common[row["notebook"], row["part"]], common[row["workload"]] - {own[0]}
+    for row, (own, other) in zip(every, sides, strict=True):
+        shared, unsaid = common[row["notebook"], row["part"]], common[row["workload"]] - {*own[:1]}
         words["setting"].append(", ".join(one for one in own if one in shared - unsaid))
         words["apart"].append(", ".join(one for one in own if one not in shared))
         words["baseline_apart"].append(", ".join(one for one in other if one not in {*own, *shared}))
     return words
-
-
-def _details(row: Mapping[str, Any], side: str) -> list[str]:
-    """Return what a condition is beside workload and subject, in words; what goes without saying is left out."""
-    of = {name: value for name in row if name.startswith(side) and pd.notna(value := row[name])}
-    told = {f"batch {of[f'{side}batch_size']}": True, of[f"{side}data"]: True, of[f"{side}device"]: True}
-    counts = {"threads": ("thread", "s"), "world_size": ("process", "es"), "train_samples": ("sample", "s")}
-    for name, (what, ending) in counts.items():
-        number = of.get(f"{side}{name}")
-        told[f"{number} {what}{ending * (number != 1)}"] = number is not None
-    told["without exchange"] = of.get(f"{side}world_size", 1) > 1 and not of.get(f"{side}communication", True)
-    told[f"without {of.get(f'{side}without')}"] = bool(of.get(f"{side}without"))
-    told[f"learning rate {of.get(f'{side}learning_rate', 0):g}"] = f"{side}learning_rate" in of
-    hyperparameters = json.loads(of[f"{side}hyperparameters"])
-    told |= {f"{name.replace('_', ' ')} {value}": True for name, value in hyperparameters.items()}
-    return [text for text, is_said in told.items() if is_said]

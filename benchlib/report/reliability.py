@@ -49,22 +49,16 @@ def certificates(results: Results) -> HTML:
     every = results.certificates
     if not every:
         return tables.bullets(["No model was checked."])
-    named, rows, names = (
-        naming.subjects(one.condition for one in every),
-        [],
-        ["workload", "subject", "device", "verdict"],
-    )
-    told: dict[str, None] = {}
+    named, rows, told = naming.subjects(one.condition for one in every), [], []
     for one in every:
-        who = (one.condition.workload, naming.spelled(named[one.condition]), one.condition.device)
-        verdict = one.verdict if one.same else f"{one.verdict}: {one.condition} {one.reason}".strip()
+        workload, device = one.condition.workload, one.condition.device
+        row = {"workload": workload, "subject": naming.spelled(named[one.condition]), "device": device}
+        row["verdict"] = one.verdict if one.same else f"{one.verdict}: {one.condition} {one.reason}".strip()
         checks = {each.name: each.difference for each in one.checks if each.name not in DROPOUT_TOLERANCES}
-        rows.append({**dict(zip(names, (*who, verdict), strict=True)), **checks})
-        told |= {
-            f"{who[0]}, for the gate only: {name} {value} ({gate.reason(one.condition, name)}).": None
-            for name, value in one.neutralised.items()
-        }
-    groups = pd.DataFrame(rows).groupby(names, sort=False)
+        rows.append(row | checks)
+        for name, value in one.neutralised.items():
+            told.append(f"{workload}, for the gate only: {name} {value} ({gate.reason(one.condition, name)}).")
+    groups = pd.DataFrame(rows).groupby(["workload", "subject", "device", "verdict"], sort=False)
     frame = groups.max().map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
     frame.insert(3, "conditions", groups.size().to_numpy())
     caption = (
@@ -72,4 +66,4 @@ def certificates(results: Results) -> HTML:
         "batches; without what rounding explains, which the certificates list."
     )
     unmet = (f"{name}, not in all that was compared: {'; '.join(some)}." for name, some in unexercised(every).items())
-    return HTML(tables.html(frame, caption).data + tables.bullets([*told, *unmet]).data)
+    return HTML(tables.html(frame, caption).data + tables.bullets([*dict.fromkeys(told), *unmet]).data)

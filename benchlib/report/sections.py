@@ -32,9 +32,7 @@ def _question(results: Results, summary: dict[str, Any], with_table: bool) -> st
 
 
 def rest(results: Results, with_table: Collection[str], without: Collection[str]) -> HTML:
-    """Show all findings of each notebook, and its figures and tables but those of its question: of the notebooks that
-    were shown ``with_table`` the first of both, of those ``without`` the first figure.
-    """
+    """Show all findings, and what of figures and tables was not shown with the questions, ``with_table`` or not."""
     parts = []
     for name, summary in results.summaries.items():
         title, table = summary["title"], int(name in with_table)

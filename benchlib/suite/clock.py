@@ -1,8 +1,6 @@
-"""One clock for all that a report measures: every notebook's checks, pilots and training runs first, and then each
-minute that is left goes to the comparison where it does most.
-
-How much time the present results have had is kept in ``clock.json`` beside them, so that a run that was stopped, or is
-started again, goes on from there.
+"""One clock for all that a report measures: checks, pilots and training runs of every notebook first, and then each
+minute that is left where it does most. ``clock.json`` says how much time the results have had: a later run goes on from
+there.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from benchlib import manifest, progress
 from benchlib.errors import BenchlibError
@@ -21,34 +19,28 @@ from benchlib.lab import Lab, Measures
 from benchlib.stats import planner
 from benchlib.study import Study
 
-NOTEBOOK_S = 4.5
-"""What a notebook takes, about, two being executed at once, when all is measured; of the report's pages, too."""
+NOTEBOOK_S = 4.5  # to execute one when all is measured, about, two at once; and its part of the report's pages
 
 
 class Clock:
-    """Counts the seconds that the results in ``folder`` have had. They are those ``of`` some inputs: others start at 0.
+    """The seconds that the results in ``folder``, made ``of`` some inputs, have had and may still have.
 
     A run may take the ``minutes`` of its profile, less what was spent before; or ``more`` minutes from now on; less
-    what it takes to execute so many ``notebooks`` afterwards. With neither it is not limited, and each comparison has
-    its own budget. With 0 ``more`` nothing is measured.
+    what it takes to execute so many ``notebooks``. With neither, each comparison has its own budget.
     """
 
     def __init__(self, folder: Path, of: str, minutes: float | None, more: float | None, notebooks: int) -> None:
-        self._file, self._of = folder / "clock.json", of
-        self._kept = _read(self._file, of)
-        self._minutes = minutes
-        self._given_more = more is not None
+        self._file, self.kept = folder / "clock.json", read(folder, of)
+        self.minutes = minutes if more is None else None
         self._started = time.monotonic()
         self.measures = more != 0
-        self.labs: list[Lab] = []
-        """That measure on this clock: while they wait for others that measure on this machine, it stands still."""
-        self.broke_off = False
-        """Has something ended the measuring before its time?"""
+        self.lab: Lab | None = None  # while it waits for others that measure on this machine, the clock stands still
+        self.broke_off = False  # has something ended the measuring before its time?
         allowed = more if more is not None else minutes
         self._seconds = math.inf if allowed is None else 60 * allowed - NOTEBOOK_S * notebooks
         if more is None:
-            self._seconds -= self._kept.seconds
-            if minutes is not None and minutes <= self._kept.enough:
+            self._seconds -= self.kept["seconds"]
+            if minutes is not None and minutes <= self.kept["enough"]:
                 self._seconds = 0.0
 
     @property
@@ -61,109 +53,69 @@ class Clock:
         """Seconds in which may still be measured."""
         return self._seconds - self._run_s
 
-    def piloted(self) -> None:
-        """All comparisons have their pilots."""
-        self._kept = replace(self._kept, piloted=True)
-
-    def end(self) -> None:
-        """What the profile's minutes leave is of no use: nothing is wanted, or nothing fits into it. Where other
-        minutes were given, that is not known.
-        """
-        if not self._given_more:
-            self._kept = replace(self._kept, enough=max(self._kept.enough, self._minutes or 0.0))
-
     def keep(self) -> None:
         """Write down what has been spent; what cannot be written is counted again."""
-        now = replace(self._kept, seconds=round(self._kept.seconds + self._run_s, 1))
         try:
-            manifest.write(self._file, {"of": self._of, **asdict(now)})
+            manifest.write(self._file, self.kept | {"seconds": round(self.kept["seconds"] + self._run_s, 1)})
         except OSError as error:
             progress.say(f"{self._file}: could not be written: {error.strerror}")
 
     @property
     def _run_s(self) -> float:
-        return time.monotonic() - self._started - sum(lab.waited_s for lab in self.labs)
+        return time.monotonic() - self._started - (self.lab.waited_s if self.lab else 0.0)
 
 
-def lab_on(clock: Clock, folder: Path) -> Lab:
-    """A lab that measures on this clock. A run has one, which does not measure twice what failed."""
+def measure(studies: Mapping[str, Study], folder: Path, clock: Clock) -> list[str]:
+    """Measure what these notebooks' studies ask for; the names of those that failed, and have to say themselves why."""
     measures = Measures.LATER if clock.shared else Measures.BUDGET
-    clock.labs.append(Lab(outputs=folder, measures=measures, after_keeping=clock.keep))
-    return clock.labs[-1]
-
-
-def measure(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]:
-    """Measure what the studies of these notebooks ask for, in the order given; the names of those that could not be
-    measured, which find out themselves what is wrong.
-    """
-    try:
-        return _measured(studies, lab, clock)
-    finally:
-        clock.keep()
-
-
-def _measured(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]:
+    clock.lab = lab = Lab(outputs=folder, measures=measures, after_keeping=clock.keep)
     wrong, every = [], [condition for study in studies.values() for condition in study.every]
-    with contextlib.suppress(Exception):  # what is wrong with one notebook's conditions is said when it is measured
-        lab.certify(every)  # all at once: notebook by notebook, every process would import its framework again
-    for name, study in studies.items():
-        try:
-            study.measure(lab)
-        except Exception as error:  # whatever it is: it must not stop the others
-            progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")
-            wrong.append(name)
-        clock.keep()
-    if not clock.shared:
-        return wrong
     try:
-        were_missing = lab.pilots()
+        with contextlib.suppress(Exception):  # what is wrong with one notebook's conditions is said when it is measured
+            lab.certify(every)  # all at once: notebook by notebook, every process would import its framework again
+        for name, study in studies.items():
+            try:
+                study.measure(lab)
+            except Exception as error:  # whatever it is: it must not stop the others
+                progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")
+                wrong.append(name)
+            clock.keep()
+        if clock.shared:
+            _share(lab, clock, whole=not wrong)
     except Exception as error:  # as above; what has been measured is there, and makes a report
         clock.broke_off = True
         progress.say(f"not all is measured: {type(error).__name__}: {error}")
-        return wrong
-    if not wrong:
-        clock.piloted()
-    clock.keep()
-    if clock.left_s < 0 and were_missing:
-        progress.say(f"the pilots took {progress.duration(-clock.left_s)} more than there was; no time is left")
-    try:
-        lab.sharpen(time.monotonic() + clock.left_s)
-    except Exception as error:
-        progress.say(f"no more is measured: {type(error).__name__}: {error}")
-        clock.broke_off = True
-    else:
-        if not wrong:
-            clock.end()
+    finally:
+        clock.keep()
     return wrong
 
 
+def _share(lab: Lab, clock: Clock, whole: bool) -> None:
+    """Measure the pilots of all comparisons, and share what is left of the time. Is that the ``whole`` profile?"""
+    were_missing = lab.pilots()
+    if whole:
+        clock.kept["piloted"] = True
+    clock.keep()
+    if clock.left_s < 0 and were_missing:
+        progress.say(f"the pilots took {progress.duration(-clock.left_s)} more than there was; no time is left")
+    lab.sharpen(time.monotonic() + clock.left_s)
+    if whole:
+        # More than the profile's minutes is of no use: nothing is wanted, or nothing fits into what is left.
+        clock.kept["enough"] = max(clock.kept["enough"], clock.minutes or 0.0)
+
+
 def require(minutes: float, missing: Sequence[Study], notebooks: int = 0) -> None:
-    """Refuse a time in which the pilots of the studies that are ``missing`` cannot be measured and so many notebooks
-    executed, whatever else there is, with a BenchlibError that says how much would do.
-    """
-    least = _least_s(missing)
+    """Refuse minutes that are too few for the pilots of the ``missing`` studies and for so many notebooks."""
+    every = [condition for study in missing for condition in study.every]
+    starts = len({(one.implementation, one.mode, one.precision, one.device) for one in every})  # those of the gate
+    starts += sum(study.least_runs for study in missing)
+    least = sum(map(pilots_s, missing)) + planner.LEAST_START_S * starts
     executed_s = NOTEBOOK_S * notebooks
     if 60 * minutes < least + executed_s:
-        measured = "the checks of the models, the training runs and the first processes of all comparisons"
-        takes = [f"{measured} take {progress.duration(least)} at the very least"] * (least > 0)
-        takes += [f"to execute the notebooks takes about {progress.duration(executed_s)}"] * (executed_s > 0)
-        raise BenchlibError(
-            f"minutes {minutes:g}: {' and '.join(takes)}: give {math.ceil((least + executed_s) / 60)} or more, or 0 to "
-            "make the report of what is there"
-        )
-
-
-def is_piloted(folder: Path, of: str) -> bool:
-    """Have all comparisons of these inputs had their pilots?"""
-    return _read(folder / "clock.json", of).piloted
-
-
-def _least_s(missing: Sequence[Study]) -> float:
-    """Seconds of the pilots, of a start for each training run, and of one for each process that the gate needs."""
-    every = [condition for study in missing for condition in study.every]
-    starts = len({(one.implementation, one.mode, one.precision, one.device) for one in every})
-    starts += sum(study.least_runs for study in missing)
-    return sum(map(pilots_s, missing)) + planner.LEAST_START_S * starts
+        takes = f"checks, training runs and first processes take {progress.duration(least)} at the very least, and "
+        takes += f"notebooks about {progress.duration(executed_s)}"
+        enough = f"give {math.ceil((least + executed_s) / 60)} or more, or 0 to make the report of what is there"
+        raise BenchlibError(f"minutes {minutes:g}: {takes}: {enough}")
 
 
 def pilots_s(study: Study) -> float:
@@ -172,20 +124,11 @@ def pilots_s(study: Study) -> float:
     return planner.least_s(study.settings["pilot"], study.settings["block_s"], processes) if processes else 0.0
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What is written down of the time that results have had."""
-
-    seconds: float = 0.0
-    piloted: bool = False
-    enough: float = 0.0  # of the profile's minutes, beyond which nothing more came of so many
-
-
-def _read(file: Path, of: str) -> _Kept:
+def read(folder: Path, of: str) -> dict[str, Any]:
+    """The time that results have had; ``enough`` are profile's minutes beyond which nothing more came."""
+    nothing = {"of": of, "seconds": 0.0, "piloted": False, "enough": 0.0}
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        if kept.pop("of") != of:
-            return _Kept()
-        return _Kept(float(kept["seconds"]), bool(kept.get("piloted", False)), float(kept.get("enough", 0.0)))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return _Kept()
+        kept = json.loads((folder / "clock.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return nothing
+    return kept if isinstance(kept, dict) and kept.keys() == nothing.keys() and kept["of"] == of else nothing

@@ -1,7 +1,5 @@
-"""Executes notebooks with papermill, in kernels of this interpreter.
-
-A saved notebook is no evidence of success: one whose kernel was killed in its last cell looks finished. What counts is
-that :func:`execute` returned; until then its output is a part.
+"""Executes notebooks with papermill, in kernels of this interpreter. What counts is that :func:`execute` returned: a
+saved notebook whose kernel was killed in its last cell looks finished.
 """
 
 from __future__ import annotations
@@ -24,13 +22,8 @@ from traitlets.config import Config
 from benchlib import scratch
 from benchlib.errors import REMEDIES, unwritable
 
-MEMORY = (
-    "give it more memory (a limit of a container, of a batch job or of ulimit counts, too), or choose smaller "
-    "parameters, and run again: what was measured is kept"
-)
-
+MEMORY = "give it more memory, or choose smaller parameters, and run again: what was measured is kept"
 LONGEST_FOLDER = 80  # characters; a socket's name has at most 107
-
 START_S = 300  # until a kernel has to answer, on a disk that is slow and a machine that is busy
 
 
@@ -58,6 +51,9 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
     try:
         output.unlink(missing_ok=True)
         with scratch.scratch("kernel") as folder:
+            # Sockets in the kernel's own folder, where their names fit: two kernels could be given one TCP port.
+            transport = "ipc" if len(str(folder)) < LONGEST_FOLDER else "tcp"
+            kernel = {"connection_file": str(folder / "connection.json"), "transport": transport}
             executed = papermill.execute_notebook(
                 notebook,
                 output,
@@ -66,9 +62,7 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
                 language="python",
                 progress_bar=False,
                 kernel_manager_class=Kernel,
-                config=Config(
-                    {"Kernel": {"connection_file": str(folder / "connection.json"), "transport": _transport(folder)}}
-                ),
+                config=Config({"Kernel": kernel}),
                 # A user's start-up files are for their own notebooks, and a folder's json.py stands in for no module.
                 extra_arguments=[f"--ipython-dir={folder}", "--ignore-cwd", "--log-level=CRITICAL"],
                 start_timeout=START_S,
@@ -86,28 +80,21 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
     return None if summary is None else summary.data
 
 
-def _transport(folder: Path) -> str:
-    """Sockets in the kernel's own folder, where their names fit: two kernels could be given one TCP port."""
-    return "ipc" if len(str(folder)) < LONGEST_FOLDER else "tcp"
-
-
 def _of_cell(error: PapermillExecutionError) -> str:
     """Why a cell failed."""
     if error.ename == "CellExecutionError" and not error.evalue:  # papermill's word for: it failed, and showed no error
         return f"the kernel said no error, only that the cell failed. Where it had no memory left to say it, {MEMORY}"
-    text = _plain(f"{error.ename}: {error.evalue}")
-    return f"{text.rstrip(':')}: the kernel got no more memory: {MEMORY}" if error.ename == "MemoryError" else text
+    text = _plain(f"{error.ename}: {error.evalue}").rstrip(":")
+    return f"{text}: {MEMORY}" if error.ename == "MemoryError" else text
 
 
 def _of_kernel(error: Exception, output: Path) -> str:
     """Why a notebook failed of which no cell failed."""
     if isinstance(error, OSError) and error.errno in REMEDIES:
-        place = f"{output} (or a temporary file in {tempfile.gettempdir()})"
-        return f"{unwritable(error, place)}; what was measured is kept"
+        return unwritable(error, f"{output} (or a temporary file in {tempfile.gettempdir()})")
     if isinstance(error, DeadKernelError):
         return f"the kernel was killed, or ended itself. Where the system did that for want of memory, {MEMORY}"
-    told = str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
-    return f"{_plain(told)}. Run again: what was measured is kept"
+    return f"{_plain(f'{type(error).__name__}: {error}')}. Run again: what was measured is kept"
 
 
 def _last_cell(output: Path) -> str:

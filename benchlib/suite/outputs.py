@@ -1,6 +1,4 @@
-"""A folder of results, beside what the same notebooks would be executed with here and now: what is up to date in it,
-and what is not, and why.
-"""
+"""A folder of results: what is up to date in it, and what is not, and why."""
 
 from __future__ import annotations
 
@@ -9,42 +7,15 @@ import json
 import platform
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from benchlib import frameworks, manifest, plugins, variables
 from benchlib.environments import DEFAULT
-from benchlib.errors import BenchlibError
 from benchlib.notebooks import cells
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.suite.plan import Planned, gathers, notebooks, parameter_files, planned
-
-RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
-
-VERSIONS, MOST_NAMED = ("interpreter", "versions", "packages"), 3
-
-
-@dataclass(frozen=True)
-class State:
-    """Where a notebook stands in a folder of results: ``word`` is "run", "stale", "failed" or "missing", and ``why`` is
-    in words.
-    """
-
-    name: str
-    word: str
-    why: str = ""
-    started_utc: str | None = None  # of the last time that it was started
-    executed: Path | None = None  # the executed notebook, if it is there
-
-
-def states(profile: str, folder: Path | None = None) -> list[State]:
-    """Where each notebook stands, in order; executes nothing. What a run of ``profile`` would refuse is a reason here,
-    too: whoever looks wants to see the others.
-    """
-    files, outputs = parameter_files(profile), Outputs(folder or Path("outputs", profile))
-    return [_state(name, profile, files, outputs) for name in notebooks()]
+from benchlib.suite.plan import Planned, notebooks
 
 
 class Outputs:
@@ -80,7 +51,7 @@ class Outputs:
             "benchlib": _library(),
             "requirements.lock": locked,
             "machine": here["machine"],
-            "versions": [here[name] for name in VERSIONS],
+            "versions": [here[name] for name in ("interpreter", "versions", "packages")],
             "packages": [
                 [[*one, installed.packages(*one), installed.versions(one[0], one[2])] for one in used],
                 _distinct(installed.compiler(one) for one in item.conditions),
@@ -102,11 +73,10 @@ class Outputs:
 
     def why_due(self, item: Planned) -> str | None:
         """Why a notebook has to be executed, in words; None: it has not."""
-        record = manifest.read(self.folder, item.name)
-        if record is None:
+        if (record := manifest.read(self.folder, item.name)) is None:
             return "started"
         reason = self.outdated(item, record)
-        return None if reason is None else f"started again: {reason}"
+        return reason and f"started again: {reason}"
 
     def outdated(self, item: Planned, record: dict[str, Any]) -> str | None:
         """Why what a notebook once gave is not its result now, in words; None: it is."""
@@ -124,42 +94,13 @@ class Outputs:
         return f"{self.folder / file} {wrong}" if wrong else None
 
     def _changed(self, word: str, record: dict[str, Any]) -> str:
-        """An input that has changed, with what of it has, as far as the record tells."""
-        parts = {"versions": VERSIONS, "machine": ("machine",)}.get(word, ())
-        here = json.loads(json.dumps(self.environment))
-        now, before = (_leaves({part: of.get(part) for part in parts}) for of in (here, record))
+        """An input that has changed, with the first three of what has changed of machine or versions."""
+        if word not in ("machine", "versions"):
+            return word
+        now, before = (of[word] | {"interpreter": of["interpreter"]} for of in (self.environment, record))
         names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names]
-        more = [f"{len(told) - MOST_NAMED} more"] if len(told) > MOST_NAMED else []
-        return f"{word} ({'; '.join([*told[:MOST_NAMED], *more])})" if told else word
-
-
-def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) -> State:
-    record, executed = manifest.read(outputs.folder, name), outputs.executed(name)
-    facts = {
-        "started_utc": record["started_utc"] if record else None,
-        "executed": executed if executed.exists() else None,
-    }
-    old = STALE if facts["executed"] else MISSING
-    if record and record["status"] == "failed":
-        return State(name, FAILED, f"in {record['error']['cell']}: {record['error']['text']}", **facts)
-    if name not in files and not gathers(name):
-        return State(name, MISSING, f"there is no {Path('parameters', profile, name)}.yaml", **facts)
-    try:
-        item = planned(name, files.get(name))
-    except BenchlibError as error:
-        return State(name, old, str(error), **facts)
-    if record is None:
-        return State(name, MISSING, "it has not been started", **facts)
-    reason = outputs.outdated(item, record)
-    return State(name, RUN, **facts) if reason is None else State(name, old, reason, **facts)
-
-
-def _leaves(value: Any, name: str = "") -> dict[str, Any]:
-    """The values in dictionaries within dictionaries, by their own names."""
-    if not isinstance(value, dict):
-        return {name: value}
-    return {leaf: one for key, part in value.items() for leaf, one in _leaves(part, key).items()}
+        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:3]]
+        return f"{word} ({'; '.join(told)})" if told else word
 
 
 def _distinct(values: Iterable[Any]) -> list[str]:

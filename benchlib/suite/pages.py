@@ -1,8 +1,7 @@
-"""``report.html`` and ``report.pdf``: brought up to date with the executed report, or put aside where there is none."""
+"""``report.html`` and ``report.pdf``: brought up to date with the executed report, or removed where there is none."""
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,11 @@ from benchlib.suite.run_lock import say
 
 
 def bring_up_to_date(folder: Path) -> bool:
-    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, unless its record says that they are
-    made of these; put them aside if the report failed. False if the printing failed.
-    """
+    """Make the pages anew unless they are of this report; remove them if it failed. False if the printing failed."""
     record, html, pdf = manifest.read(folder, REPORT), folder / "report.html", folder / "report.pdf"
     if record is None or record["status"] != "succeeded":
         for page in (html, pdf):
-            if page.exists():
-                os.replace(page, _aside(page))
-                say(f"report: it could not be made again; {_aside(page)} is that of before, of older results")
+            page.unlink(missing_ok=True)  # of older results
         return True
     notebook = folder / "notebooks" / f"{REPORT}.ipynb"
     try:
@@ -32,8 +27,6 @@ def bring_up_to_date(folder: Path) -> bool:
 
             export_html(notebook, html)
             _keep(folder, record, [notebook, html])
-        for page in (html, pdf):
-            _aside(page).unlink(missing_ok=True)
         say(f"report: {html}")
         if not _is_made_of(pdf, html, record):
             pdf.unlink(missing_ok=True)  # printed from another page: nobody shall take it for this one
@@ -49,22 +42,13 @@ def bring_up_to_date(folder: Path) -> bool:
     return True
 
 
-def _aside(page: Path) -> Path:
-    """Where a page of the report is kept while there is none of the present results."""
-    return page.with_name(f"older-{page.name}")
-
-
 def _is_made_of(page: Path, source: Path, record: dict[str, Any]) -> bool:
     """Are both as they were when the page was made? By their contents: a clock that jumps makes old pages look new."""
     made = record.get("pages", {})
-    return all(one.exists() and _digest(one) == made.get(one.name) for one in (page, source))
+    return all(one.exists() and manifest.digest(one.read_bytes()) == made.get(one.name) for one in (page, source))
 
 
 def _keep(folder: Path, record: dict[str, Any], files: list[Path]) -> None:
     """Write down in the report's record what these files are, each made of the one before it."""
-    record["pages"] = {file.name: _digest(file) for file in files}
+    record["pages"] = {file.name: manifest.digest(file.read_bytes()) for file in files}
     manifest.write(manifest.path_of(folder, REPORT), record)
-
-
-def _digest(file: Path) -> str:
-    return manifest.digest(file.read_bytes())

@@ -46,7 +46,7 @@ def notebooks() -> list[str]:
 def gathers(name: str) -> bool:
     """Does a notebook gather what others gave, and measure nothing? One that cannot be read is refused later."""
     try:
-        return not has_design(_path(name))
+        return not has_design(Path("notebooks", f"{name}.ipynb"))
     except BenchlibError:
         return True
 
@@ -58,8 +58,7 @@ def plan(profile: str) -> list[Planned]:
     wrong = [f"{path}: {unknown('notebook', name, names)}" for name, path in files.items() if name not in names]
     items = []
     if not files:
-        folder = Path("parameters", profile)
-        wrong.append(f"{folder} has no parameter file: add one named like a notebook, as {[*names, 'mine'][0]}.yaml")
+        wrong.append(f"{Path('parameters', profile)} has no parameter file: add one named like a notebook")
     for name in names:
         if name not in files and not gathers(name):
             continue  # a profile may be about some of the notebooks; the report says which have not run
@@ -73,10 +72,8 @@ def plan(profile: str) -> list[Planned]:
 
 
 def planned(name: str, file: Path | None) -> Planned:
-    """A notebook with the parameters in ``file``. A BenchlibError if they are wrong, ask for what this machine does not
-    have, or do not reach the notebook.
-    """
-    notebook = _path(name)
+    """A notebook with the parameters in ``file``; a BenchlibError if they are wrong, or it cannot be measured here."""
+    notebook = Path("notebooks", f"{name}.ipynb")
     cells(notebook)
     if file is None:
         return Planned(name, notebook)
@@ -90,15 +87,13 @@ def planned(name: str, file: Path | None) -> Planned:
     return Planned(name, notebook, study, data)
 
 
-def _path(name: str) -> Path:
-    return Path("notebooks", f"{name}.ipynb")
-
-
 def parameter_files(profile: str) -> dict[str, Path]:
     """The parameter files of ``profile`` by name; a BenchlibError if this is not the project, or there is none such."""
     if not Path("parameters").is_dir() or not Path("notebooks").is_dir():
         raise BenchlibError(f"{Path.cwd()} has no notebooks/ and parameters/: run this in the project's folder")
-    require_profile(profile)
+    profiles = [path.name for path in Path("parameters").glob("[!.]*") if path.is_dir()]
+    if profile not in profiles:
+        raise BenchlibError(unknown("profile", profile, profiles))
     paths = sorted(Path("parameters", profile).glob("[!.]*.yaml"))
     return {path.stem: path for path in paths if path.name != DEFAULTS}
 
@@ -107,10 +102,3 @@ def minutes(profile: str) -> float | None:
     """The minutes of a profile for the measurements of all its notebooks; None: each comparison has its own budget."""
     given = defaults(Path("parameters", profile))
     return given.minutes if given else None
-
-
-def require_profile(profile: str) -> None:
-    """Refuse a profile that has no folder in ``parameters/`` with a BenchlibError."""
-    profiles = [path.name for path in Path("parameters").glob("[!.]*") if path.is_dir()]
-    if profile not in profiles:
-        raise BenchlibError(unknown("profile", profile, profiles))

@@ -30,19 +30,12 @@ def clean(folder: Path, whole: bool, sure: bool) -> int:
 
 
 def unused(folder: Path) -> list[Path]:
-    """Measurements that no notebook's result names, their event files, parts of unfinished files, and inputs.
-
-    What was measured in JupyterLab only is among them. A BenchlibError where it is not known what is needed: a notebook
-    has not come to its end, or its record is gone.
-    """
+    """What no notebook's record names; a BenchlibError where one has no whole record."""
     records = manifest.read_all(folder)
     unknown = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
     if unknown or not records:
-        which = ", ".join(unknown) or "every notebook"
-        raise BenchlibError(
-            f"{folder}: of {which} there is no whole record, so that it is not known what is needed: run again first, "
-            "or take all away with --all"
-        )
+        lacking = f"of {', '.join(unknown) or 'every notebook'} there is no whole record"
+        raise BenchlibError(f"{folder}: {lacking}, so it is not known what is needed: run again, or add --all")
     named = {Path(file) for record in records.values() if record for file in record["files"]}
     measured = sorted((folder / "measurements").glob("*.parquet"))
     return [

@@ -52,18 +52,7 @@ def followed(log: Path) -> Iterator[None]:
     with writable(log.parent):
         log.write_text("", encoding="utf-8")
     over = threading.Event()
-
-    def follow() -> None:
-        with log.open(encoding="utf-8") as file:
-            unfinished, last = "", False
-            while not last:
-                last = over.wait(LOOK_S)
-                *lines, unfinished = (unfinished + file.read()).split("\n")
-                with contextlib.suppress(BrokenPipeError):  # nobody reads any more: the main thread will find out
-                    for line in lines:
-                        say(f"  {line}")
-
-    thread = threading.Thread(target=follow, daemon=True)
+    thread = threading.Thread(target=_follow, args=(log, over), daemon=True)
     thread.start()
     try:
         with progress.variable(progress.FILE_VARIABLE, str(log.resolve())):
@@ -73,11 +62,21 @@ def followed(log: Path) -> Iterator[None]:
         thread.join()
 
 
+def _follow(log: Path, over: threading.Event) -> None:
+    unfinished, last = "", False
+    with log.open(encoding="utf-8") as file:
+        while not last:
+            last = over.wait(LOOK_S)
+            *lines, unfinished = (unfinished + file.read()).split("\n")
+            with contextlib.suppress(BrokenPipeError):  # nobody reads any more: the main thread will find out
+                for line in lines:
+                    say(f"  {line}")
+
+
 def say(line: str) -> None:
     """Print a line at once; that it goes to a disk that is full is no reason to measure less."""
     try:
         print(line, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError:
-        pass
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise

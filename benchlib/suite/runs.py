@@ -1,13 +1,7 @@
 """The suite: notebooks x parameters -> outputs.
 
-Measures all that the notebooks of ``notebooks/`` ask for with the files of ``parameters/<profile>/``, within one time
-for all, and then executes them, some at once, those that gather last, the report the very last. All parameters are
-checked before anything starts, and the models of all that will be measured are shown to be the same. A notebook that
-fails does not stop the others.
-One whose inputs are what they were is left as it is.
-
-Beside each executed notebook lies its record, ``<name>.json``, which says whether it succeeded: a saved notebook does
-not tell. Until it has succeeded, a notebook is ``.partial-<name>.ipynb``.
+Measures all that notebooks ask for within one time for all, and then executes those whose inputs have changed. Beside
+each lies its record, ``<name>.json``, which says whether it succeeded; until then, it is ``.partial-<name>.ipynb``.
 """
 
 from __future__ import annotations
@@ -17,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,37 +30,31 @@ from benchlib.suite.run_lock import alone, followed, say, writable
 
 Record = dict[str, Any]
 
-AT_ONCE = 2
-"""Notebooks: where nothing is measured, each keeps one core busy."""
+AT_ONCE = 2  # notebooks: where nothing is measured, each keeps one core busy
 
-_stopped = threading.Event()
-"""An interrupt ended the kernels: what fails now is no failure of its notebook."""
+_stopped = threading.Event()  # an interrupt ended the kernels: what fails now is no failure of its notebook
 
 
 def run(profile: str, outputs: Path | None = None, minutes: float | None = None) -> int:
     """Bring the results of ``profile`` up to date; 0 if no notebook and no measurement failed and the report was
     printed, else 1. Where there is nothing to print with, the report is an HTML page alone.
 
-    The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
-    None. ``minutes`` are for measuring, from now on, whatever was measured before; None: as many as the profile's
-    defaults say, less those that its results have had; 0: nothing is measured, and the report is made of what is there.
-    Wrong parameters, less time than the pilots need, and another run at work in that folder, are a BenchlibError before
-    any notebook starts.
+    ``minutes`` are for measuring, from now on, whatever was measured before; None: as many as the profile's defaults
+    say, less those that its results have had; 0: the report is made of what is there. What is refused, such as wrong
+    parameters or less time than the pilots need, is a BenchlibError before any notebook starts.
     """
     items, results = plan(profile), Outputs(outputs or Path("outputs", profile))
     own = minutes_of(profile)
     given = own if minutes is None else minutes
     if minutes != 0 and given is not None:
-        piloted = clock.is_piloted(results.folder, results.timed(items))
+        piloted = clock.read(results.folder, results.timed(items))["piloted"]
         due = [] if piloted else [item for item in items if item.conditions and results.why_due(item)]
         clock.require(given, [item.study for item in due], len(items))
     return _bring_up_to_date(items, results, own, minutes)
 
 
 def report(profile: str, outputs: Path | None = None) -> int:
-    """Make the report again of what is there, and measure nothing; 0 if nothing is missing from it and no measurement
-    that it is made from failed, else 1.
-    """
+    """Make the report again, and measure nothing; 0 if nothing is missing from it and nothing in it failed, else 1."""
     folder = outputs or Path("outputs", profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
@@ -75,29 +63,31 @@ def report(profile: str, outputs: Path | None = None) -> int:
     code = _bring_up_to_date([planned(name, None) for name in gathering], Outputs(folder), None, 0)
     by_name = {name: manifest.read(folder, name) for name in every if name in {*files, *gathering}}
     missing = [name for name, record in by_name.items() if not record or record["status"] != "succeeded"]
-    wrong = [f"{file} {what}" for file, what in manifest.all_wrong(folder).items()]
-    for text in ([f"{', '.join(missing)} (the report says why)"] if missing else []) + wrong:
+    missing += [f"{file} {what}" for file, what in manifest.all_wrong(folder).items()]
+    for text in missing:
         say(f"missing from the report: {text}")
-    told = _say_wrong(filter(None, by_name.values()))
-    return 1 if code or missing or wrong or told else 0
+    return int(any([code, missing, _say_wrong(filter(None, by_name.values()))]))
 
 
 def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None, more: float | None) -> int:
-    """Bring measurements and notebooks up to date, then the pages of the report; 0 if no notebook and no measurement
-    failed, and nothing broke the measuring off, else 1. A folder that cannot be written to is a BenchlibError. ``own``
-    and ``more`` are minutes: see :class:`benchlib.suite.clock.Clock`.
-    """
+    """Bring measurements, notebooks and pages up to date; the exit code. For ``own`` and ``more`` see the clock."""
     folder = outputs.folder
     with writable(folder):
         (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     scratch.remove_stale()  # of runs that were killed
     with alone(folder), followed(folder / "progress.log"):
         allowed = clock.Clock(folder, outputs.timed(items), own, more, len(items))
-        by_itself = _measure(items, outputs, allowed)
+        asking = [item for item in items if item.conditions]
+        due = (allowed.shared and allowed.left_s > 0) or any(map(outputs.why_due, asking))
+        studies = {item.name: item.study for item in asking}
+        by_itself = clock.measure(studies, folder, allowed) if allowed.measures and due else []
         every = _execute_all(items, outputs, by_itself, keep=not allowed.measures)
         failed = [record for record in every if record["status"] == "failed"]
         for record in failed:
-            say(_failure(record))
+            error = record["error"]
+            rest = [f"what there is of it: {error['partial']}"] if "partial" in error else []
+            where = f"{record['notebook']} failed in {error['cell']}:"
+            say("\n  ".join([where, *error["text"].splitlines(), *rest]))
         try:
             printed = pages.bring_up_to_date(folder)
         except OSError as error:
@@ -109,65 +99,43 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
     return 1 if failed or told or allowed.broke_off or not printed else 0
 
 
-def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> list[str]:
-    """Measure what the notebooks will ask for, all on one clock; the names of those that have to measure by themselves,
-    where they can say what is wrong.
-    """
-    asking = [item for item in items if item.conditions]
-    due = any(map(outputs.why_due, asking))
-    if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
-        return []
-    shared = clock.lab_on(allowed, outputs.folder)
-    return clock.measure({item.name: item.study for item in asking}, shared, allowed)
-
-
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
-    """The records of all notebooks, in order. Those that measure ``by_itself`` what they ask for come first, one after
-    another; the others are executed some at once; then those that gather.
-    Where there are no measurements for a new result, ``keep`` that of before.
+    """The records of all notebooks, in order. Those that measure ``by_itself`` come first, one after another; the
+    others are executed some at once; then those that gather.
     """
-    gathering = [item for item in items if item.study is None]
-    measuring = [item for item in items if item.name in by_itself]
-    others = [item for item in items if item not in gathering and item not in measuring]
-
-    def execute(item: Planned) -> Record:
-        return _execute(item, outputs, keep)
-
+    done: dict[str, Record] = {}
     with lab.measuring(lab.Measures.BUDGET):
-        every = [execute(item) for item in measuring]
+        done |= {item.name: _execute(item, outputs, keep) for item in items if item.name in by_itself}
     with lab.measuring(lab.Measures.NOTHING):
-        every += [*_each(execute, others), *map(execute, gathering)]
-    by_name = {record["notebook"]: record for record in every}
-    return [by_name[item.name] for item in items]
+        others = [item for item in items if item.study and item.name not in by_itself]
+        with one_interrupt(), ThreadPoolExecutor(AT_ONCE) as pool:
+            futures = {item.name: pool.submit(_execute, item, outputs, keep) for item in others}
+            try:
+                done |= {name: future.result() for name, future in futures.items()}
+            except BaseException:
+                _end_kernels(pool, futures.values())
+                raise
+        done |= {item.name: _execute(item, outputs, keep) for item in items if item.study is None}
+    return [done[item.name] for item in items]
 
 
-def _each(execute: Callable[[Planned], Record], items: list[Planned]) -> list[Record]:
-    """The records of notebooks that are executed some at once, in order. An interrupt ends their kernels."""
-    futures: list[Future[Record]] = []
-    with one_interrupt(), ThreadPoolExecutor(AT_ONCE) as pool:
-        try:
-            futures += [pool.submit(execute, item) for item in items]
-            return [future.result() for future in futures]
-        except BaseException:
-            _stopped.set()
-            logging.disable()  # Jupyter would say that kernels died
-            pool.shutdown(wait=False, cancel_futures=True)
-            while not all(future.done() for future in futures):
-                for child in psutil.Process().children():
-                    with contextlib.suppress(psutil.Error):
-                        if "ipykernel_launcher" in child.cmdline():
-                            child.kill()
-                time.sleep(0.2)  # another may be starting
-            raise
-        finally:
-            logging.disable(logging.NOTSET)
-            _stopped.clear()
+def _end_kernels(pool: ThreadPoolExecutor, futures: Collection[Future[Record]]) -> None:
+    """End the kernels of a pool's notebooks, after an interrupt."""
+    _stopped.set()
+    logging.disable()  # Jupyter would say that kernels died
+    pool.shutdown(wait=False, cancel_futures=True)
+    while not all(future.done() for future in futures):
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if "ipykernel_launcher" in child.cmdline():
+                    child.kill()
+        time.sleep(0.2)  # another may be starting
+    logging.disable(logging.NOTSET)
+    _stopped.clear()
 
 
 def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
-    """Execute a notebook unless its result is there already; its record. A result of other
-    inputs stays, to ``keep`` it as a stale one if there are no measurements for these.
-    """
+    """Execute a notebook unless its result is there; its record. ``keep`` an older one where nothing was measured."""
     folder, executed = outputs.folder, outputs.executed(item.name)
     before, reason = manifest.read(folder, item.name), outputs.why_due(item)
     if reason is None:
@@ -202,7 +170,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
         else:
             executed.unlink(missing_ok=True)
     _keep(folder, record)
-    say(f"{item.name}: {word} after {progress.duration(time.monotonic() - started)}")
+    say(f"{item.name}: {word} after {progress.duration(record['seconds'])}")
     return record
 
 
@@ -223,36 +191,27 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
             error["partial"] = str(partial)
         return {"status": "failed", "error": error}
     os.replace(partial, executed)
-    nothing = {"figures": [], "tables": [], "measurements": [], "certified": [], "awaited": []}
-    summary = {"failures": 0, "crashed": 0, **nothing, **(summary or {})}
-    measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
-    certificates = [f"certificates/{key}.json" for key in summary["certified"]]
-    paths = [*summary["figures"], *summary["tables"], *measurements, *certificates]
+    made = summary or {}
+    paths = [*made.get("figures", ()), *made.get("tables", ())]
+    paths += [f"measurements/{key}.parquet" for key in made.get("measurements", ())]
+    paths += [f"certificates/{key}.json" for key in made.get("certified", ())]
     # Of a notebook that gathers, a measurement may be gone; the report names it.
     files = {path: manifest.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
-    failed = {name: summary[name] for name in ("failures", "crashed")}
-    awaited = [f"measurements/{key}.parquet" for key in summary["awaited"]]
+    failed = {name: made.get(name, 0) for name in ("failures", "crashed")}
+    awaited = [f"measurements/{key}.parquet" for key in made.get("awaited", ())]
     return {"status": "succeeded", **failed, "files": files, "awaited": awaited}
 
 
 def _say_wrong(every: Iterable[Record]) -> bool:
     """Say which of these notebooks have measurements that failed, and which are those of before; is there one?"""
-    lines = []
+    told = False
     for record in every:
         if number := record.get("failures"):
-            lines.append(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report")
+            say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report")
         if why := record.get("stale"):
-            lines.append(f"{record['notebook']}: not measured again, its older result is shown, which is stale: {why}")
-    for line in lines:
-        say(line)
-    return bool(lines)
-
-
-def _failure(record: Record) -> str:
-    """A failure, in a few lines."""
-    error = record["error"]
-    rest = [f"what there is of it: {error['partial']}"] if "partial" in error else []
-    return "\n  ".join([f"{record['notebook']} failed in {error['cell']}:", *error["text"].splitlines(), *rest])
+            say(f"{record['notebook']}: not measured again, its older result is shown, which is stale: {why}")
+        told = told or bool(number or why)
+    return told
 
 
 def _partial(executed: Path) -> Path:
