@@ -17,57 +17,40 @@ from benchlib.stats.intervals import ratio_of_means
 EAGER, GRAPH = Condition(workload="cnn"), Condition(workload="cnn", mode="graph")
 
 
-def in_graph(eager_ms, graph_ms):
-    return lambda condition: (graph_ms if condition.mode == "graph" else eager_ms) / 1000
-
-
-def compiling(seconds):
-    return lambda condition: seconds if condition.mode == "graph" else 0.1
-
-
-def compared(folder, **made_up):
-    lab = SyntheticLab(folder, **made_up)
+def compared(folder, eager_ms=10, graph_ms=6, compile_s=4.1):
+    lab = SyntheticLab(
+        folder,
+        step=lambda condition: (graph_ms if condition.mode == "graph" else eager_ms) / 1000,
+        first=lambda condition: compile_s if condition.mode == "graph" else 0.1,
+    )
     return lab.compare([EAGER, GRAPH], precision=0.03, budget_s=60, block_s=0.1)
 
 
-def test_steps_until_compilation_is_paid_for(tmp_path):
-    found = amortisation(compared(tmp_path, step=in_graph(10, 6), first=compiling(4.1)), EAGER, GRAPH)
-    assert found.verdict == PAYS
-    assert found.steps.estimate == pytest.approx(1 + 4.0 / 0.004, rel=0.05)
-    assert found.steps.low < 1001 < found.steps.high
-    assert found.seconds.estimate == pytest.approx(4.1 + 1000 * 0.006, rel=0.05)
-    assert [one.estimate for one in found.first] == [0.1, 4.1]
-    assert [round(1000 * one.estimate) for one in found.step] == [10, 6]
-
-
-def disturb_first_steps(measurements, number):
-    """Those of so many processes in graph mode, which were stopped for a minute."""
-    for m in [m for m in measurements if m.condition.mode == "graph"][:number]:
+@pytest.mark.parametrize(("disturbed", "verdict"), [(0, PAYS), (2, PAYS), (3, DISTURBED)])
+def test_steps_until_compilation_is_paid_for_without_first_steps_that_were_disturbed(tmp_path, disturbed, verdict):
+    comparison = compared(tmp_path)
+    for m in [m for m in comparison.measurements if m.condition.mode == "graph"][:disturbed]:
         m.first_step_s, m.first_step_disturbed_by = 60.0, NO_CPU
+    said, found = amortisation(comparison, EAGER, GRAPH)
+    steps = found["pays_after_steps"]
+    assert said == verdict
+    assert [round(found[name].estimate) for name in ("step_eager_ms", "step_graph_ms")] == [10, 6]
+    if verdict == DISTURBED:
+        names = ("pays_after_steps", "pays_after_s", "first_eager_s", "first_graph_s")
+        assert all(math.isnan(found[name].estimate) for name in names)
+        return
+    assert steps.processes == 5 - disturbed
+    assert steps.estimate == pytest.approx(1 + 4.0 / 0.004, rel=0.05)
+    assert steps.low < 1001 < steps.high
+    assert found["pays_after_s"].estimate == pytest.approx(4.1 + 1000 * 0.006, rel=0.05)
+    assert [found["first_eager_s"].estimate, found["first_graph_s"].estimate] == [0.1, 4.1]
 
 
-def test_first_steps_that_were_disturbed_are_not_what_compilation_costs(tmp_path):
-    comparison = compared(tmp_path, step=in_graph(10, 6), first=compiling(4.1))
-    disturb_first_steps(comparison.measurements, 2)
-    found = amortisation(comparison, EAGER, GRAPH)
-    assert (found.verdict, found.steps.processes) == (PAYS, 3)
-    assert found.steps.estimate == pytest.approx(1 + 4.0 / 0.004, rel=0.05)
-    disturb_first_steps(comparison.measurements, 3)
-    found = amortisation(comparison, EAGER, GRAPH)
-    assert found.verdict == DISTURBED
-    assert [math.isnan(one.estimate) for one in (found.steps, found.seconds, *found.first)] == [True] * 4
-    assert [round(1000 * one.estimate) for one in found.step] == [10, 6]
-
-
-@pytest.mark.parametrize(
-    ("eager_ms", "graph_ms", "compile_s", "verdict"),
-    [(10, 12, 4.1, NEVER), (10, 10, 4.1, NOT_SHOWN), (10, 6, 0.05, AT_ONCE)],
-)
-def test_a_compilation_that_does_not_pay_has_no_number_of_steps(tmp_path, eager_ms, graph_ms, compile_s, verdict):
-    made = compared(tmp_path, step=in_graph(eager_ms, graph_ms), first=compiling(compile_s))
-    found = amortisation(made, EAGER, GRAPH)
-    assert found.verdict == verdict
-    assert math.isnan(found.steps.estimate)
+@pytest.mark.parametrize(("made", "verdict"), [((10, 12), NEVER), ((10, 10), NOT_SHOWN), ((10, 6, 0.05), AT_ONCE)])
+def test_a_compilation_that_does_not_pay_has_no_number_of_steps(tmp_path, made, verdict):
+    said, found = amortisation(compared(tmp_path, *made), EAGER, GRAPH)
+    assert said == verdict
+    assert math.isnan(found["pays_after_steps"].estimate)
 
 
 def test_fieller_s_interval_covers_as_often_as_it_says():
@@ -82,9 +65,7 @@ def test_fieller_s_interval_covers_as_often_as_it_says():
 
 def test_a_ratio_to_what_may_be_nothing_has_no_interval():
     found = ratio_of_means([1.0, 2.0, 3.0], [-1.0, 1.0, 0.5])
-    assert math.isfinite(found.estimate)
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
+    assert [math.isfinite(one) for one in (found.estimate, found.low, found.high)] == [True, False, False]
     assert math.isnan(ratio_of_means([], []).estimate)
     exact = ratio_of_means([4.0, 4.0], [2.0, 2.0])
     assert (exact.estimate, exact.low, exact.high) == (2.0, 2.0, 2.0)

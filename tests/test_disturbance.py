@@ -31,7 +31,6 @@ from benchlib.runner.interference import (
     Watch,
     mark_outliers,
 )
-from benchlib.stats import derived_ratios
 from benchlib.stats import frame as tidy
 from benchlib.stats.amortisation import amortisation
 from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
@@ -145,7 +144,7 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     for interval in (comparison.ratio(MINDSPORE), comparison.between(MINDSPORE, TORCH)):
         assert not interval.excludes(1)
         assert str(interval).startswith("nan")
-    interval, verdict = derived_ratios.between(comparison, MINDSPORE, TORCH)
+    interval, verdict = comparison.verdict(MINDSPORE, TORCH)
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert ratio_row(comparison)["why"] == DISTURBED
@@ -162,8 +161,9 @@ def test_rounds_disturbed_in_every_take_are_in_no_mean(tmp_path: Path) -> None:
     assert comparison.ratio(MINDSPORE).processes == 4
     for name in ("samples_per_second", "step_ms"):
         assert list(comparison.throughput()[name]) == pytest.approx(list(quiet.throughput()[name]), rel=0.01)
-    pays, paid = ([each.estimate for each in amortisation(one, TORCH, MINDSPORE).step] for one in (comparison, quiet))
-    assert pays == pytest.approx(paid, rel=0.01)
+    pays, paid = (amortisation(one, TORCH, MINDSPORE)[1] for one in (comparison, quiet))
+    for name in ("step_eager_ms", "step_graph_ms"):
+        assert pays[name].estimate == pytest.approx(paid[name].estimate, rel=0.01)
     assert comparison.plan.half_width < 0.03, "of what counts"
     assert comparison.plan.spent_s == pytest.approx(quiet.plan.spent_s), "but all of it took its time"
 
@@ -191,7 +191,7 @@ def test_what_was_disturbed_is_not_called_slowing_down(tmp_path: Path, monkeypat
     monkeypatch.setattr(Comparison, "slows_down", lambda *_: True)
     mostly = compared(tmp_path, {"condition": MOSTLY})
     assert mostly.ratios().set_index("role").loc["condition", "verdict"] == DISTURBED
-    assert derived_ratios.between(mostly, TORCH, MINDSPORE)[1] == DISTURBED
+    assert mostly.verdict(TORCH, MINDSPORE)[1] == DISTURBED
 
 
 def test_the_last_undisturbed_take_counts_though_a_later_one_is_marked() -> None:
@@ -324,10 +324,9 @@ def test_the_first_epoch_with_compilation_is_without_first_steps_that_were_distu
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
     assert runs.runs()["first_step_s"].isna().tolist() == [True, False, False]
-    assert not runs.first_epoch_disturbed(TORCH)
     runs.measurements[1].first_step_disturbed_by = OTHERS
     assert math.isnan(runs.first_epoch(TORCH).estimate)
-    assert runs.first_epoch_disturbed(TORCH)
+    assert tidy.of_training(runs).set_index("quantity").loc["first_epoch_ratio", "why"] == DISTURBED
     assert runs.first_epoch(TORCH, with_compilation=False).processes == 3
 
 

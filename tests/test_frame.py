@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,21 +67,19 @@ def test_a_comparison_gives_ratios_with_their_baseline_and_its_control(tmp_path:
     ratio, told = only(frame, "throughput_ratio"), comparison.ratios().iloc[1]
     assert ratio[["estimate", "low", "high", "verdict"]].tolist() == told[["ratio", "low", "high", "verdict"]].tolist()
     assert (ratio["framework"], ratio["baseline_framework"], ratio["mode"]) == ("mindspore", "pytorch", "graph")
-    assert (ratio["subject"], ratio["environment"], ratio["batch_size"]) == (GRAPH.subject, "default", 64)
     assert json.loads(ratio["hyperparameters"])["image_size"] == 8
     assert ratio["files"].split() == comparison.files(GRAPH)
     control = only(frame, "control_ratio")
     assert control["estimate"] == comparison.control.estimate
     assert control["subject"] == control["baseline_subject"] == EAGER.subject
-    assert set(frame["control_low"]) == {comparison.control.low}, "of every row of the comparison"
-    assert set(frame["margin"]) == {0.04}
-    assert set(frame["notebook"]) == {"devices"}
+    for name, value in {"control_low": comparison.control.low, "margin": 0.04, "notebook": "devices"}.items():
+        assert set(frame[name]) == {value}, "of every row of the comparison"
     speed = only(frame, "samples_per_second", subject=GRAPH.subject)
     measured = comparison.throughput().set_index("label").loc[str(GRAPH)]
     assert (speed["estimate"], speed["low"], speed["unit"]) == (measured["samples_per_second"], measured["low"], "1/s")
     assert pd.isna(speed["baseline_framework"]), "it is relative to nothing"
     steps = only(frame, "steps_per_second", subject=GRAPH.subject)
-    assert steps["high"] == 1000 / measured["step_ms_low"]
+    assert steps["high"] == pytest.approx(1000 / measured["step_ms_low"])
     assert only(frame, "memory_mib", subject=EAGER.subject)["estimate"] == 400 + 2 * 64
     assert not frame["quantity"].str.startswith("accelerator").any(), "the CPU has none"
     assert set(frame["quantity"]) <= set(tidy.QUANTITIES)
@@ -98,22 +95,20 @@ def test_size_and_share_of_the_peak_are_those_of_the_condition(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("lab", "whys"),
+    ("trouble", "of_ratio", "of_speed"),
     [
-        ({"disturbed": lambda c: c.framework == "mindspore"}, (DISTURBED, DISTURBED)),
-        ({"fails": lambda c: c.framework == "mindspore"}, (NOT_MEASURED, NOT_MEASURED)),
-        ({"differs": lambda c: c.framework == "mindspore"}, (MODELS_DIFFER, NOT_MEASURED)),
+        ("disturbed", DISTURBED, DISTURBED),
+        ("fails", NOT_MEASURED, NOT_MEASURED),
+        ("differs", MODELS_DIFFER, NOT_MEASURED),
     ],
 )
-def test_where_there_is_no_number_it_is_said_why(
-    tmp_path: Path, lab: dict[str, Callable], whys: tuple[str, str | None]
-) -> None:
-    frame = tidy.of_comparison(compared(tmp_path, EAGER, GRAPH, **lab))
-    rows = only(frame, "throughput_ratio"), only(frame, "samples_per_second", subject=GRAPH.subject)
-    for row, why in zip(rows, whys, strict=True):
-        assert row["why"] == why if why else pd.isna(row["why"])
-        assert pd.isna(row["estimate"]) == (why is not None)
-    assert pd.isna(rows[0]["verdict"])
+def test_where_there_is_no_number_it_is_said_why(tmp_path: Path, trouble: str, of_ratio: str, of_speed: str) -> None:
+    comparison = compared(tmp_path, EAGER, GRAPH, **{trouble: lambda c: c.framework == "mindspore"})
+    frame = tidy.of_comparison(comparison, derived_ratios.pairs(comparison))
+    ratio, speed = only(frame, "throughput_ratio"), only(frame, "samples_per_second", subject=GRAPH.subject)
+    other_side = only(frame, "pair_ratio")
+    assert (ratio["why"], other_side["why"], speed["why"]) == (of_ratio, of_ratio, of_speed)
+    assert pd.isna([ratio["estimate"], other_side["estimate"], speed["estimate"], ratio["verdict"]]).all()
     assert frame["why"].notna().equals(frame["estimate"].isna()), "each is known, or it is said why not"
 
 
@@ -133,7 +128,7 @@ def test_training_runs_give_what_was_learned_in_readable_units(tmp_path: Path) -
     )
     assert (metric["unit"], metric["processes"], metric["epochs"], metric["threshold"]) == ("%", 3, 3, 0.99)
     first = only(frame, "first_epoch_ratio", subject=GRAPH.subject)
-    assert (first["estimate"], first["low"]) == (runs.first_epoch(GRAPH).estimate, runs.first_epoch(GRAPH).low)
+    assert first["low"] == runs.first_epoch(GRAPH).low
     assert only(frame, "seconds_to_threshold", subject=EAGER.subject)["why"] == NOT_REACHED
     assert metric["files"].split() == runs.files(EAGER)
     assert set(frame["kind"]) == {"training"}
@@ -245,9 +240,3 @@ def test_there_is_a_ratio_to_every_choice_of_baseline_made_from_the_processes_of
         assert row.processes == 5
         assert row.files.split() == comparison.files()
         assert row.verdict == verdict_on(expected, 0.04)
-
-
-def test_models_that_differ_have_no_ratio_from_either_side(tmp_path: Path) -> None:
-    comparison = compared(tmp_path, EAGER, GRAPH, differs=lambda one: one == GRAPH)
-    (row,) = derived_ratios.pairs(comparison)
-    assert (row["why"], row["verdict"], row["estimate"]) == (MODELS_DIFFER, None, None)

@@ -61,11 +61,3 @@ def test_a_comparison_has_a_margin_of_its_own(tmp_path: Path) -> None:
     assert compared(tmp_path, 0.05).ratios()["verdict"].tolist() == [SAME, SAME]
     assert SAME not in compared(tmp_path, 0.0001).ratios()["verdict"].tolist()
     assert f">{SAME}<" in reprs.html(compared(tmp_path, 0.05))
-
-
-def test_a_comparisons_figure_has_the_band(tmp_path: Path) -> None:
-    figure = compared(tmp_path, 0.1).plot()
-    low, high = figure.axes[0].get_xlim()
-    assert low < 0.9 < 1.1 < high, "though all ratios are nearer to 1"
-    assert "the same within 10 %" in {text.get_text() for legend in figure.legends for text in legend.get_texts()}
-    assert "An interval that lies within the pale band is the same within 10 %." in figure._repr_html_()

@@ -10,15 +10,12 @@ from benchlib.worker import steady
 
 
 def test_an_interval_is_students_on_the_logarithm():
-    interval = geometric_interval(np.log([1.0, 1.1, 1.2]))
     logs = np.log([1.0, 1.1, 1.2])
-    half = (
-        4.302652729911275 * logs.std(ddof=1) / math.sqrt(3)
-    )  # the 97.5 % point of Student's t with 2 degrees of freedom
-    assert interval.estimate == pytest.approx(math.exp(logs.mean()))
-    assert interval.low == pytest.approx(math.exp(logs.mean() - half))
-    assert interval.high == pytest.approx(math.exp(logs.mean() + half))
-    assert interval.processes == 3
+    interval, t = geometric_interval(logs), 4.302652729911275  # its 97.5 % point with 2 degrees of freedom
+    ends = np.exp(logs.mean() + np.array([0, -1, 1]) * t * logs.std(ddof=1) / math.sqrt(3))
+    assert (interval.estimate, interval.low, interval.high, interval.processes) == pytest.approx((*ends, 3))
+    inverse = interval.map(lambda value: 1 / value)
+    assert (inverse.estimate, inverse.low, inverse.high) == pytest.approx(tuple(1 / ends[[0, 2, 1]]))
 
 
 def test_the_interval_over_processes_holds_the_truth_where_pooled_blocks_do_not():

@@ -62,26 +62,20 @@ def test_every_number_of_a_file_names_its_measurements(results: Path, name: str)
     assert len(numbers) == (1 if name.endswith("svg") else 4 if "macros" in name else 2)
 
 
-@pytest.mark.parametrize(("separator", "decimal"), [(";", ","), (";", "."), ("\t", ",")])
-def test_a_table_that_a_spreadsheet_saved_has_the_same_numbers(
-    results: Path, tmp_path: Path, separator, decimal
-) -> None:
+def test_a_table_that_a_spreadsheet_saved_has_the_same_numbers(results: Path, tmp_path: Path) -> None:
     copy = tmp_path / "operators_ratios.csv"
-    RATIOS.to_csv(copy, sep=separator, decimal=decimal, index=False, encoding="utf-8-sig")
-    assert trace.numbers(copy, results) == trace.numbers(results / "tables" / copy.name, results)
+    for separator, decimal in ((";", ","), (";", "."), ("\t", ",")):
+        RATIOS.to_csv(copy, sep=separator, decimal=decimal, index=False, encoding="utf-8-sig")
+        assert trace.numbers(copy, results) == trace.numbers(results / "tables" / copy.name, results)
 
 
-@pytest.mark.parametrize("kind", trace.FIGURES)
-def test_a_figure_is_known_by_its_bytes_and_one_that_was_changed_by_its_name(
-    results: Path, tmp_path: Path, kind: str
-) -> None:
-    original = results / "figures" / f"operators_ratios{kind}"
-    (number,), others = trace.numbers(Path(shutil.copy(original, tmp_path / f"figure2{kind}")), results)
-    assert (number.keys, others) == (("aa11", "bb22"), [])
-    changed = tmp_path / original.name
-    changed.write_bytes(original.read_bytes() + b"\n")
-    (same,), others = trace.numbers(changed, results)
-    assert (same.keys, len(others)) == (number.keys, 1)
+def test_a_figure_is_known_by_its_bytes_and_one_that_was_changed_by_its_name(results: Path, tmp_path: Path) -> None:
+    for original in (results / "figures").glob("operators_ratios.[sp]*"):
+        (number,), others = trace.numbers(Path(shutil.copy(original, tmp_path / f"2{original.suffix}")), results)
+        assert (number.keys, others) == (("aa11", "bb22"), [])
+        (tmp_path / original.name).write_bytes(original.read_bytes() + b"\n")
+        (same,), others = trace.numbers(tmp_path / original.name, results)
+        assert (same.keys, len(others)) == (number.keys, 1)
 
 
 def test_a_macro_leads_to_its_measurements(results: Path) -> None:
@@ -104,11 +98,10 @@ def measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> Measurement:
     for name in variables.LIBRARIES:
         monkeypatch.delenv(name, raising=False)
     packages = {"numpy": "1.26.4", "sympy": "1.14.0", "six": "1.17.0"}
-    monkeypatch.setattr(fingerprint, "digest", lambda condition, procedure: "")
-    monkeypatch.setattr(machine, "identity", lambda device: {"cores": 2})
-    monkeypatch.setattr(installed, "packages", lambda *_: packages)
-    monkeypatch.setattr(installed, "versions", lambda *_: {"numpy": "1.26.4"})
-    monkeypatch.setattr(installed, "compiler", lambda condition: {"c++": "g++ 2"})
+    here = {(fingerprint, "digest"): "", (machine, "identity"): {"cores": 2}, (installed, "packages"): packages}
+    here |= {(installed, "versions"): {"numpy": "1.26.4"}, (installed, "compiler"): {"c++": "g++ 2"}}
+    for (module, name), value in here.items():
+        monkeypatch.setattr(module, name, lambda *_, value=value: value)
     m = measurement(versions={"numpy": "1.26.4", "onednn": "3.7"}, packages=packages)
     m.knobs = knobs.of(m.condition)
     assert trace._changed(m, results) == []
@@ -129,16 +122,14 @@ def test_other_knobs_libraries_and_versions_are_named(
     assert "LD_LIBRARY_PATH none, here /other/libraries" in libraries
 
 
-@pytest.mark.parametrize("name", ["data_sha256", "weights_file_sha256", "order_sha256"])
-def test_data_and_weights_have_to_be_those_that_the_worker_read(
-    measured: Measurement, tmp_path: Path, name: str
-) -> None:
+def test_data_and_weights_have_to_be_those_that_the_worker_read(measured: Measurement, tmp_path: Path) -> None:
     job = prepare_job(measured.condition, measured.initial_seed, tmp_path)
     read = {"data_sha256": files.digest(job.data), "weights_file_sha256": service.digest(files.arrays(job.weights))}
     read["order_sha256"] = job.order()
     assert trace._changed(measured.model_copy(update={"built": read}), tmp_path) == []
-    (said,) = trace._changed(measured.model_copy(update={"built": {**read, name: "other"}}), tmp_path)
-    assert "other inputs" in said
+    for name in read:
+        (said,) = trace._changed(measured.model_copy(update={"built": {**read, name: "other"}}), tmp_path)
+        assert "other inputs" in said
 
 
 @pytest.mark.parametrize("name", FILES)

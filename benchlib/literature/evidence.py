@@ -239,14 +239,14 @@ def _interval(row: pd.Series) -> Interval:
 
 
 def _inverse(row: pd.Series) -> Interval:
-    return Interval(1 / row["estimate"], 1 / row["high"], 1 / row["low"], row["processes"])
+    return _interval(row).map(lambda value: 1 / value)
 
 
 def _over(one: Interval, other: Interval) -> Interval:
     """The ratio of two estimates, their half-widths combined on the scale of logarithms as of independent ones."""
     estimate = one.estimate / other.estimate
     if not (one.low > 0 and other.low > 0):
-        return Interval(estimate, math.nan, math.nan, 0)
+        return Interval(estimate)
     half = math.exp(math.hypot(*(math.log(each.high / each.low) / 2 for each in (one, other))))
     return Interval(estimate, estimate / half, estimate * half, min(one.processes, other.processes))
 

@@ -9,7 +9,6 @@ disturbed is left out; where that is more than half of them, there is no number.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,39 +21,29 @@ from benchlib.stats.validity import MOST
 PAYS, AT_ONCE, NEVER, NOT_SHOWN, NOT_MEASURED = "pays", "pays at once", "never pays", "not shown to pay", "not measured"
 
 
-@dataclass(frozen=True)
-class Amortisation:
-    """Of graph mode against eager mode of the same framework; times in seconds."""
-
-    verdict: str  # DISTURBED: most pairs' first steps were
-    steps: Interval  # until both have taken equally long; nan unless it pays
-    seconds: Interval  # that these steps take
-    first: tuple[Interval, Interval]  # time of the first step, eager and graph; nan if disturbed
-    step: tuple[Interval, Interval]  # of a steady step
-
-
-def amortisation(comparison: Comparison, eager: Condition, graph: Condition) -> Amortisation:
-    """Of two conditions of a comparison, which differ in the mode."""
-    of_eager, of_graph = (_by_file(comparison, one) for one in (eager, graph))
-    both = sorted(of_eager.keys() & of_graph.keys())
-    every = [file for file in both if _quiet(of_eager[file]) and _quiet(of_graph[file])]
-    quiet = [file for file in every if not any(of[file].first_step_disturbed_by for of in (of_eager, of_graph))]
+def amortisation(comparison: Comparison, eager: Condition, graph: Condition) -> tuple[str, dict[str, Interval]]:
+    """Of two conditions of a comparison that differ in the mode: the verdict, and the quantities (``frame.OF_GRAPHS``).
+    Those that begin with ``pays`` are nan unless it pays.
+    """
+    every = [pair for pair in comparison.pairs(eager, graph) if all(map(_quiet, pair))]
+    quiet = [pair for pair in every if not any(m.first_step_disturbed_by for m in pair)]
     disturbed = len(every) - len(quiet) > MOST * len(every)
-    files = every if disturbed else quiet
-    first, step = (
-        [np.array([read(of[file]) for file in files]) for of in (of_eager, of_graph)] for read in (_first_s, _step_s)
-    )
+    pairs = every if disturbed else quiet
+    modes = [[pair[place] for pair in pairs] for place in (0, 1)]
+    first, step = ([np.array([read(m) for m in of]) for of in modes] for read in (_first_s, _step_s))
     cost, gain = first[1] - first[0], step[0] - step[1]
-    intervals = {"first": _intervals(first), "step": _intervals(step)}
-    none = Interval(math.nan, math.nan, math.nan, len(files))
-    if disturbed:
-        return Amortisation(DISTURBED, none, none, first=(none, none), step=intervals["step"])
-    verdict = _verdict(mean_interval(cost.tolist()), mean_interval(gain.tolist()))
-    if verdict != PAYS:
-        return Amortisation(verdict, none, none, **intervals)
-    steps = _map(ratio_of_means(cost, gain), lambda ratio: 1 + max(0.0, ratio))
-    seconds = _map(steps, lambda count: float(first[0].mean() + (count - 1) * step[0].mean()))
-    return Amortisation(PAYS, steps, seconds, **intervals)
+    steps = seconds = none = Interval(processes=len(pairs))
+    verdict = DISTURBED if disturbed else _verdict(mean_interval(cost.tolist()), mean_interval(gain.tolist()))
+    if verdict == PAYS:
+        steps = ratio_of_means(cost, gain).map(lambda ratio: 1 + max(0.0, ratio))
+        seconds = steps.map(lambda count: float(first[0].mean() + (count - 1) * step[0].mean()))
+    first_eager, first_graph = (none if disturbed else mean_interval(times.tolist(), least=0) for times in first)
+    step_eager, step_graph = (mean_interval((1000 * times).tolist(), least=0) for times in step)
+    return verdict, {
+        **{"first_eager_s": first_eager, "first_graph_s": first_graph},
+        **{"step_eager_ms": step_eager, "step_graph_ms": step_graph},
+        **{"pays_after_steps": steps, "pays_after_s": seconds},
+    }
 
 
 def _verdict(cost: Interval, gain: Interval) -> str:
@@ -65,12 +54,6 @@ def _verdict(cost: Interval, gain: Interval) -> str:
     if gain.estimate < 0:
         return NEVER
     return AT_ONCE if cost.high <= 0 else PAYS
-
-
-def _by_file(comparison: Comparison, condition: Condition) -> dict[str, Measurement]:
-    role = "baseline" if condition == comparison.baseline else "condition"
-    mine = [m for m in comparison.measurements if m.role == role and m.condition == condition]
-    return {m.file: m for m in mine if m.ok}
 
 
 def _first_s(m: Measurement) -> float:
@@ -85,12 +68,3 @@ def _step_s(m: Measurement) -> float:
 
 def _quiet(m: Measurement) -> list[Block]:
     return [block for block in counted(m.blocks) if not block.disturbed]
-
-
-def _intervals(values: list[np.ndarray]) -> tuple[Interval, Interval]:
-    eager, graph = (mean_interval(of.tolist(), least=0) for of in values)
-    return eager, graph
-
-
-def _map(interval: Interval, change) -> Interval:
-    return Interval(*(change(value) for value in (interval.estimate, interval.low, interval.high)), interval.processes)

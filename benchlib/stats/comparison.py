@@ -6,7 +6,7 @@ Everything here is derived from measurements on disk; nothing is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,15 +18,17 @@ from benchlib.condition import Condition
 from benchlib.progress import duration
 from benchlib.stats import throughput
 from benchlib.stats.intervals import Interval, geometric_interval, rounds_of
-from benchlib.stats.measured import Frame, Measured, Proof
+from benchlib.stats.measured import Frame, Measured
 from benchlib.stats.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
-from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, disturbed_rounds, growths, mostly, slow_down
+from benchlib.stats.validity import DIFFERENT, MOST, NOT_CHECKED, disturbed_rounds, slow_down
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SAME_WITHIN = "the same within"
 """How the verdict on an interval begins that lies within the margin of 1; how much that is follows."""
 SLOWS_DOWN, DISTURBED = "slows down", "disturbed"
 MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
+NO_RATIO = {MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED}
+"""Verdicts on what has no ratio."""
 
 SHARED = "shared time spent"
 """Why a comparison ended that has no budget of its own: the clock of the whole report went on with others."""
@@ -51,7 +53,8 @@ class Comparison(Measured):
     @property
     def plan(self) -> Plan:
         """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
-        return plan(self._done(), self.precision, self.budget_s, self.pilot, self._unclear)
+        disturbed = any(self.disturbed(self.baseline, *pair) for pair in self._given())
+        return plan(self._done(), self.precision, self.budget_s, self.pilot, disturbed)
 
     @property
     def ended(self) -> str | None:
@@ -65,13 +68,13 @@ class Comparison(Measured):
         """The conditions that are measured: those whose ratio can be given; none where of several only the baseline
         is left.
         """
-        proved = [one for one in self.conditions if not self._unproved(one)]
+        proved = [one for one in self.conditions if not self._unproved(self.baseline, one)]
         return proved if len(proved) >= min(2, len(self.conditions)) else []
 
     @property
     def settled(self) -> bool:
         """Has every ratio the precision asked for, or is there none to be had?"""
-        unclear = any(self._is_unclear(*pair) and self._has_hope(*pair) for pair in self._given())
+        unclear = any(self.disturbed(self.baseline, *pair) and self._has_hope(*pair) for pair in self._given())
         return not unclear and settled(self._wanted(), self.precision)
 
     def lacks_pilot(self, own: Container[str]) -> bool:
@@ -80,7 +83,7 @@ class Comparison(Measured):
         """
         last = list(dict.fromkeys(m.file for m in self.measurements if m.file in own))[-2:]
         for condition, role in self._given():
-            good = [m.file for _, m in self._pairs(self.baseline, condition, role)]
+            good = [m.file for _, m in self.pairs(self.baseline, condition, role)]
             refused = any(m.refused for m in self._every(self.baseline, "baseline") + self._every(condition, role))
             failing = len(last) == 2 and not any(file in good for file in last)
             if len(good) < self.pilot and not refused and not failing:
@@ -126,32 +129,50 @@ class Comparison(Measured):
         """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes; nan where it
         is :meth:`disturbed`. Says nothing of equivalence.
         """
-        return _ratio(self._pairs(self.baseline, condition, role))
+        return self.between(self.baseline, condition, role)
 
-    def between(self, one: Condition, other: Condition) -> Interval:
+    def between(self, one: Condition, other: Condition, role: str | None = None) -> Interval:
         """As :meth:`ratio`, of ``other`` over ``one``."""
-        return _ratio(self._pairs(one, other))
+        pairs = self.pairs(one, other, role)
+        if self.disturbed(one, other, role):
+            return Interval(processes=sum(bool(disturbed_rounds(*pair)) for pair in pairs))
+        logs = [rounds_of(seconds_by_round(one), seconds_by_round(other)) for one, other in pairs]
+        return geometric_interval([float(np.mean(rounds)) for rounds in logs if rounds])
+
+    def verdict(self, one: Condition, other: Condition, role: str | None = None) -> tuple[Interval, str]:
+        """As :meth:`between`, and what it shows (see :func:`verdict_on`). There is no ratio of another model, nor of
+        what keeps slowing down, or is :meth:`disturbed`: nan where the verdict is one of :data:`NO_RATIO`.
+        """
+        ratio = self.between(one, other, role)
+        unproved = None if role == "control" else self._unproved(one, other)
+        if unproved:
+            verdict = unproved
+        elif ratio.processes == 0:
+            verdict = NOT_MEASURED
+        elif self.disturbed(one, other, role):
+            verdict = DISTURBED
+        elif self.slows_down(one) or self.slows_down(other):
+            verdict = SLOWS_DOWN
+        else:
+            return ratio, verdict_on(ratio, self.margin)
+        return Interval(processes=ratio.processes), verdict
 
     def disturbed(self, one: Condition, other: Condition, role: str | None = None) -> bool:
         """Is there no ratio of ``other`` to ``one``, because in more than half (``MOST``) of the rounds that it would
         be made of the block of either was disturbed in every take? ``role`` "control": of the baseline to itself.
         """
-        return _mostly_disturbed(self._pairs(one, other, role))
+        flags = [flag for pair in self.pairs(one, other, role) for flag in disturbed_rounds(*pair)]
+        return sum(flags) > MOST * len(flags)
 
     def ratios(self) -> pd.DataFrame:
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
-        verdict (see :func:`verdict_on`) and ``why`` the models are not shown to be the same. There is no ratio of
-        another model, nor of what keeps slowing down (or whose baseline does), or is :meth:`disturbed`.
+        :meth:`verdict` and ``why`` the models are not shown to be the same.
         """
         return Frame([self._ratio_row(condition, role) for condition, role in self._ratios()])
 
     def slows_down(self, condition: Condition) -> bool:
-        """Do the condition's processes get slower while they are measured: see ``soundness.slow_down``?"""
-        files: dict[str, list[Measurement]] = {}
-        for m in self.measurements:
-            if m.ok:
-                files.setdefault(m.file, []).append(m)
-        return slow_down([growth for together in files.values() for growth in growths(condition, together)])
+        """Do the condition's processes get slower while they are measured: see ``validity.slow_down``?"""
+        return slow_down(condition, [[m for m in together if m.ok] for together in self._repetitions()])
 
     def throughput(self) -> pd.DataFrame:
         """A row per condition: samples and steps per second and step time with intervals over processes (nan for one
@@ -169,7 +190,7 @@ class Comparison(Measured):
         """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""
         return [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
 
-    def _pairs(self, one: Condition, other: Condition, role: str | None = None) -> list[_Pair]:
+    def pairs(self, one: Condition, other: Condition, role: str | None = None) -> list[tuple[Measurement, Measurement]]:
         """Of each that were measured together, the processes of both."""
         ones = {m.file: m for m in self._of(one, self._role(one))}
         return [(ones[m.file], m) for m in self._of(other, role or self._role(other)) if m.file in ones]
@@ -180,17 +201,11 @@ class Comparison(Measured):
     def _of(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
 
-    @property
-    def _unclear(self) -> bool:
-        return any(self._is_unclear(*pair) for pair in self._given())
-
-    def _is_unclear(self, condition: Condition, role: str) -> bool:
-        """Has a ratio no interval that says something, because it was disturbed?"""
-        return self.disturbed(self.baseline, condition, role)
-
     def _given(self) -> list[tuple[Condition, str]]:
         """The conditions whose ratio to the baseline is given once it is known, and in which role."""
-        return [(one, role) for one, role in self._ratios() if role == "control" or not self._unproved(one)]
+        return [
+            (one, role) for one, role in self._ratios() if role == "control" or not self._unproved(self.baseline, one)
+        ]
 
     def _done(self) -> list[Paired]:
         return self._paired(self._given())
@@ -206,41 +221,41 @@ class Comparison(Measured):
         tried, repetitions = self._every(condition, role), sorted({m.repetition for m in self.measurements})
         last = repetitions[-2:]
         failing = len(last) > 1 and not any(m.ok for m in tried if m.repetition in last)
-        given_up = len(repetitions) >= PATIENCE * self.pilot and self._is_unclear(condition, role)
+        given_up = len(repetitions) >= PATIENCE * self.pilot and self.disturbed(self.baseline, condition, role)
         return not (failing or given_up or self.slows_down(self.baseline) or self.slows_down(condition))
 
     def _every(self, condition: Condition, role: str) -> list[Measurement]:
         """As :meth:`_of`, with those that failed."""
         return [m for m in self.measurements if m.role == role and m.condition == condition]
 
-    def _paired(self, ratios: list[tuple[Condition, str]]) -> list[Paired]:
-        """What the planner has to know of each repetition, for these ratios."""
-        names = {_name(role, condition) for condition, role in ratios}
+    def _repetitions(self) -> list[list[Measurement]]:
+        """The processes that were measured together."""
         repetitions: dict[int, list[Measurement]] = {}
         for m in self.measurements:
             repetitions.setdefault(m.repetition, []).append(m)
-        return [self._planned(together, names) for together in repetitions.values()]
+        return list(repetitions.values())
 
-    def _planned(self, together: list[Measurement], names: Collection[str]) -> Paired:
-        """What the planner has to know of a repetition, for the ratios of these names."""
-        good = [m for m in together if m.ok]
-        baselines = [seconds_by_round(m) for m in good if m.role == "baseline"]
-        logs = {
-            _name(m.role, m.condition): rounds_of(baseline, seconds_by_round(m))
-            for baseline in baselines
-            for m in good
-            if m.role != "baseline"
-        }
-        round_s = together[0].rounds_s / max((len(counted(m.blocks)) for m in good), default=1)
-        useful = max(map(len, logs.values()), default=0)  # the disturbed rounds are a cost like the start
-        wanted = {name: values for name, values in logs.items() if name in names}
-        return Paired(wanted, together[0].repetition_s - useful * round_s, round_s)
+    def _paired(self, ratios: list[tuple[Condition, str]]) -> list[Paired]:
+        """What the planner has to know of each repetition, for these ratios."""
+        names, paired = {_name(role, condition) for condition, role in ratios}, []
+        for together in self._repetitions():
+            good = [m for m in together if m.ok]
+            logs = {
+                _name(m.role, m.condition): rounds_of(seconds_by_round(baseline), seconds_by_round(m))
+                for baseline in good
+                if baseline.role == "baseline"
+                for m in good
+                if m.role != "baseline"
+            }
+            round_s = together[0].rounds_s / max((len(counted(m.blocks)) for m in good), default=1)
+            useful = max(map(len, logs.values()), default=0)  # the disturbed rounds are a cost like the start
+            wanted = {name: values for name, values in logs.items() if name in names}
+            paired.append(Paired(wanted, together[0].repetition_s - useful * round_s, round_s))
+        return paired
 
     def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
-        interval = _ratio(self._pairs(self.baseline, condition, role))
-        why_none = self._why_no_ratio(condition, role) or (None if interval.processes else NOT_MEASURED)
-        if why_none:
-            interval = Interval(math.nan, math.nan, math.nan, interval.processes)
+        interval, verdict = self.verdict(self.baseline, condition, role)
+        certificates = [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
         return {
             **identity(condition),
             "role": role,
@@ -248,28 +263,18 @@ class Comparison(Measured):
             "low": interval.low,
             "high": interval.high,
             "processes": interval.processes,
-            "verdict": why_none or verdict_on(interval, self.margin),
-            "why": "; ".join(str(one) for one in self._certificates(condition) if one and not one.same),
+            "verdict": verdict,
+            "why": "; ".join(str(one) for one in certificates if one and not one.same),
             "measurements": " ".join(self.files(condition)),
         }
 
-    def _why_no_ratio(self, condition: Condition, role: str) -> str | None:
-        if role != "control" and (unproved := self._unproved(condition)):
-            return unproved
-        if self.disturbed(self.baseline, condition, role):
-            return DISTURBED
-        return SLOWS_DOWN if self.slows_down(condition) or self.slows_down(self.baseline) else None
-
-    def _unproved(self, condition: Condition) -> str | None:
-        """Why there is no ratio of a condition to the baseline: both must have been certified. None: they have."""
-        verdicts = {one.verdict if one else NOT_CHECKED for one in self._certificates(condition)}
+    def _unproved(self, one: Condition, other: Condition) -> str | None:
+        """Why there is no ratio of two conditions: both must have been certified. None: they have."""
+        proofs = [self.certificates.get(condition.key) for condition in (one, other)]
+        verdicts = {proof.verdict if proof else NOT_CHECKED for proof in proofs}
         if DIFFERENT in verdicts:
             return MODELS_DIFFER
         return MODELS_NOT_CHECKED if NOT_CHECKED in verdicts else None
-
-    def _certificates(self, condition: Condition) -> list[Proof | None]:
-        """Of the baseline and of a condition."""
-        return [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
 
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
         role = self._role(condition)
@@ -323,19 +328,3 @@ def verdict_on(interval: Interval, margin: float) -> str:
 def _name(role: str, condition: Condition) -> str:
     """Of a ratio, for the planner."""
     return f"{role} {condition.key}"
-
-
-_Pair = tuple[Measurement, Measurement]
-"""Two processes that were measured together; the throughput of the second is relative to that of the first."""
-
-
-def _ratio(pairs: list[_Pair]) -> Interval:
-    if _mostly_disturbed(pairs):
-        return Interval(math.nan, math.nan, math.nan, sum(bool(disturbed_rounds(*pair)) for pair in pairs))
-    logs = [rounds_of(seconds_by_round(one), seconds_by_round(other)) for one, other in pairs]
-    return geometric_interval([float(np.mean(rounds)) for rounds in logs if rounds])
-
-
-def _mostly_disturbed(pairs: list[_Pair]) -> bool:
-    """Is more than half of the rounds that both have disturbed, for the one or for the other?"""
-    return mostly(flag for pair in pairs for flag in disturbed_rounds(*pair))

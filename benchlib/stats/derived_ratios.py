@@ -10,69 +10,36 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from benchlib import metrics, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.stats import frame as tidy
 from benchlib.stats.amortisation import PAYS, amortisation
-from benchlib.stats.comparison import (
-    DISTURBED,
-    MODELS_DIFFER,
-    MODELS_NOT_CHECKED,
-    NO_DIFFERENCE,
-    NOT_MEASURED,
-    SLOWS_DOWN,
-    Comparison,
-    verdict_on,
-)
-from benchlib.stats.intervals import Interval, geometric_interval, mean_interval
+from benchlib.stats.comparison import DISTURBED, NO_DIFFERENCE, NO_RATIO, NOT_MEASURED, Comparison, verdict_on
+from benchlib.stats.intervals import geometric_interval, mean_interval
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.worker.batches import Batches
 
 HIGHER, LOWER = "higher", "lower"
 """Verdicts on a difference; the third is ``comparison.NO_DIFFERENCE``."""
 
-NO_RATIO = {MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED}
-"""Verdicts on what has no ratio."""
-
-
-def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[Interval, str]:
-    """Throughput of ``other`` over that of ``one``, any two of a comparison, and the verdict, by the rules by which
-    ``Comparison.ratios`` gives both relative to the baseline: nan where the verdict is one of :data:`NO_RATIO`.
-    """
-    ratio = comparison.between(one, other)
-    certificates = [comparison.certificates.get(condition.key) for condition in (one, other)]
-    proofs = {certificate.verdict if certificate else NOT_CHECKED for certificate in certificates}
-    if proofs != {SAME}:
-        verdict = MODELS_DIFFER if DIFFERENT in proofs else MODELS_NOT_CHECKED
-    elif ratio.processes == 0:
-        verdict = NOT_MEASURED
-    elif comparison.disturbed(one, other):
-        verdict = DISTURBED
-    elif comparison.slows_down(one) or comparison.slows_down(other):
-        verdict = SLOWS_DOWN
-    else:
-        verdict = verdict_on(ratio, comparison.margin)
-    if verdict in NO_RATIO:
-        ratio = Interval(math.nan, math.nan, math.nan, ratio.processes)
-    return ratio, verdict
-
 
 def pairs(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """The rows of ``pair_ratio``: throughput relative to each condition of a comparison but its baseline, by the rules
-    of :func:`between`, so that whoever reads them can choose what to compare with.
+    """The rows of ``pair_ratio``: throughput relative to each condition of a comparison but its baseline. Readers of
+    the report choose what to compare with.
 
     A ratio is made from the processes of its two conditions, never from two other ratios. Seen from the other side, the
     logarithms that it is the mean of change their signs, and the ends of its interval their places.
     """
     for one, other in itertools.combinations(comparison.conditions, 2):
-        ratio, verdict = between(comparison, one, other)
+        ratio, verdict = comparison.verdict(one, other)
         files = " ".join(comparison.files(one, other))
         if one != comparison.baseline:
             yield tidy.row("pair_ratio", other, ratio, one, **tidy.said(verdict), files=files)
         if verdict not in NO_RATIO:
-            ratio = Interval(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.processes)
+            ratio = ratio.map(lambda value: 1 / value)
             verdict = verdict_on(ratio, comparison.margin)
         yield tidy.row("pair_ratio", one, ratio, other, **tidy.said(verdict), files=files)
 
@@ -87,12 +54,11 @@ def throughput(
     """The row of a quantity that follows from the ratio of throughput to a baseline: the ratio itself, with its
     verdict, or what a monotonous ``change`` makes of it.
     """
-    ratio, verdict = between(comparison, baseline, condition)
+    ratio, verdict = comparison.verdict(baseline, condition)
     columns = {**tidy.said(verdict), "files": " ".join(comparison.files(condition, baseline))}
     if change:
         columns["verdict"] = None  # it is on the ratio
-        ends = sorted((change(ratio.low), change(ratio.high)))
-        ratio = Interval(change(ratio.estimate), *ends, ratio.processes)
+        ratio = ratio.map(change)
     return tidy.row(quantity, condition, ratio, baseline, **columns)
 
 
@@ -107,52 +73,36 @@ def within_frameworks(comparison: Comparison, inputs: Path) -> Iterator[dict[str
         if one in there:
             row = throughput(comparison, "within_ratio", other, one)
             yield from [row] if row["why"] in {None, DISTURBED} else []
-    steps = _steps_of_epoch(comparison.baseline, inputs)
+    base, steps = comparison.baseline, None
+    workload = workloads.load(base.workload)
+    if workload.kind == "training":
+        steps = Batches(prepare(base, 0, inputs), base.batch_size, None, workload.fields).steps_per_epoch
     for eager, graph in graphs:
         if eager in there:
             yield from _amortised(comparison, eager, graph, steps)
 
 
-def _steps_of_epoch(condition: Condition, inputs: Path) -> float | None:
-    """Training steps of a pass over the data; None of a workload that does not train."""
-    workload = workloads.load(condition.workload)
-    if workload.kind != "training":
-        return None
-    return Batches(prepare(condition, 0, inputs), condition.batch_size, None, workload.fields).steps_per_epoch
-
-
 def _amortised(
     comparison: Comparison, eager: Condition, graph: Condition, steps_of_epoch: float | None
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """The rows on when graph mode has paid for its compilation (see ``amortisation``), in epochs, too, of a workload
     that has such steps; none of two that cannot be compared.
     """
-    if between(comparison, eager, graph)[1] in NO_RATIO:
-        return []
-    paid = amortisation(comparison, eager, graph)
-    why = None if paid.verdict == PAYS else paid.verdict
-    quantities = {
-        "first_eager_s": paid.first[0],
-        "first_graph_s": paid.first[1],
-        "step_eager_ms": _times(paid.step[0], 1000),
-        "step_graph_ms": _times(paid.step[1], 1000),
-        "pays_after_steps": paid.steps,
-        "pays_after_s": paid.seconds,
-    }
+    if comparison.verdict(eager, graph)[1] in NO_RATIO:
+        return
+    verdict, quantities = amortisation(comparison, eager, graph)
     if steps_of_epoch:
-        quantities["pays_after_epochs"] = _times(paid.steps, 1 / steps_of_epoch)
+        quantities["pays_after_epochs"] = quantities["pays_after_steps"].map(lambda steps: steps / steps_of_epoch)
     files = " ".join(comparison.files(eager, graph))
-    rows = []
     for quantity, interval in quantities.items():
-        said = {"verdict": PAYS if quantity.startswith("pays") and why is None else None}
-        said["why"] = None if math.isfinite(interval.estimate) else why or tidy.NOT_MEASURED
-        rows.append(tidy.row(quantity, graph, interval, eager, files=files, **said))
-    return rows
+        why = None if math.isfinite(interval.estimate) else verdict if verdict != PAYS else NOT_MEASURED
+        said = {"verdict": PAYS if quantity.startswith("pays") and verdict == PAYS else None, "why": why}
+        yield tidy.row(quantity, graph, interval, eager, files=files, **said)
 
 
 def of_groups(comparison: Comparison, subjects: Sequence[Sequence[Condition]]) -> Iterator[dict[str, Any]]:
-    """Of processes that train together, the ratio to one process, which is the first condition of each subject; to one
-    that has as many threads in all; what the exchange of gradients takes; and the ratio to the first subject.
+    """Of processes that train together: the ratio to one process (the first condition of each subject), to one with as
+    many threads in all, and to the first subject; and what the exchange of gradients takes.
     """
     there = [own for own in subjects if own]
     for own in there:
@@ -202,10 +152,7 @@ def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condit
     workload = workloads.load(condition.workload)
     factor, _ = metrics.readable(workload.metric)
     least, greatest = (factor * end for end in metrics.limits(workload))
-    every = runs.runs()
-    mine, theirs = (
-        every[every["label"] == str(one)].set_index("seed")["metric"].dropna() * factor for one in (condition, baseline)
-    )
+    mine, theirs = (factor * _by_seed(runs, one, "metric") for one in (condition, baseline))
     interval = mean_interval((mine - theirs).dropna().to_list(), least - greatest, greatest - least)
     columns = {"why": None if interval.processes else NOT_MEASURED, "files": " ".join(runs.files(baseline, condition))}
     if math.isfinite(interval.low):
@@ -222,11 +169,8 @@ def relative_to_fp32(runs: TrainingRuns) -> list[dict[str, Any]]:
 
 def loss_ratio(runs: TrainingRuns, condition: Condition, baseline: Condition) -> dict[str, Any]:
     """The row of the last epoch's loss over a baseline's, within the seeds of which neither diverged."""
-    every = runs.runs()
     mine, theirs = (
-        every[(every["label"] == str(one)) & ~every["seed"].isin(tidy.first_diverged(runs, one))]
-        .set_index("seed")["loss"]
-        .dropna()
+        _by_seed(runs, one, "loss").drop(tidy.first_diverged(runs, one), errors="ignore")
         for one in (condition, baseline)
     )
     ratios = (mine / theirs).dropna()
@@ -235,5 +179,7 @@ def loss_ratio(runs: TrainingRuns, condition: Condition, baseline: Condition) ->
     return tidy.row("loss_ratio", condition, ratio, baseline, why=why, files=" ".join(runs.files(condition, baseline)))
 
 
-def _times(interval: Interval, factor: float) -> Interval:
-    return Interval(interval.estimate * factor, interval.low * factor, interval.high * factor, interval.processes)
+def _by_seed(runs: TrainingRuns, condition: Condition, column: str) -> pd.Series:
+    """A column of ``TrainingRuns.runs``, of the runs of a condition that have it."""
+    every = runs.runs()
+    return every[every["label"] == str(condition)].set_index("seed")[column].dropna()

@@ -26,7 +26,7 @@ from benchlib.errors import BenchlibError
 from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN
 from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, Comparison
 from benchlib.stats.intervals import Interval, mean_interval
-from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns, median_to_threshold, undisturbed
+from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns, undisturbed
 from benchlib.stats.validity import MOST
 
 IMPOSSIBLE = "not possible here"
@@ -217,18 +217,8 @@ def row(
 
 def absent(quantity: str, condition: Condition, baseline: Condition | None, why: str, reason: str) -> dict[str, Any]:
     """A row for :func:`of_rows` of what was not measured, with the reason in words."""
-    nothing = Interval(math.nan, math.nan, math.nan, 0)
     of_comparison = {**NO_CONTROL, "half_width_percent": None, "ended": None}
-    return row(quantity, condition, nothing, baseline, why=why, reason=reason, **of_comparison)
-
-
-def size(condition: Condition) -> dict[str, int | float | None]:
-    """How many ``parameters`` are trained, and the work of a forward pass in ``million_multiply_adds``, as
-    ``Workload.work`` counts it; None where it does not.
-    """
-    parameters, multiply_adds = _size(condition.workload, json.dumps(condition.hyperparameters))
-    work = None if multiply_adds is None else condition.batch_size * multiply_adds / 1e6
-    return {"parameters": parameters, "million_multiply_adds": work}
+    return row(quantity, condition, Interval(), baseline, why=why, reason=reason, **of_comparison)
 
 
 def control_of(comparison: Comparison) -> dict[str, Any]:
@@ -263,14 +253,13 @@ def of_comparison(
     that a step could take on this machine.
     """
     conditions, baseline, control = comparison.conditions, comparison.baseline, control_of(comparison)
-    rows = []
-    for at, ratio in enumerate(comparison.ratios().to_dict("records")):  # the control is the first
-        interval = Interval(ratio["ratio"], ratio["low"], ratio["high"], ratio["processes"])
-        quantity = "throughput_ratio" if at else "control_ratio"
-        columns = {"files": ratio["measurements"], **said(ratio["verdict"])}
-        if not at:  # of a baseline that slows down, too: it says what can be resolved
-            interval, columns["why"] = comparison.control, control["control_why"]
-        rows.append(row(quantity, conditions[at], interval, baseline, **columns))
+    shown = said(comparison.verdict(baseline, baseline, "control")[1])
+    shown["why"] = control["control_why"]  # of a baseline that slows down, too: it says what can be resolved
+    files = {one: " ".join(comparison.files(one)) for one in conditions}
+    rows = [row("control_ratio", baseline, comparison.control, baseline, files=files[baseline], **shown)]
+    for one in conditions[1:]:
+        ratio, verdict = comparison.verdict(baseline, one)
+        rows.append(row("throughput_ratio", one, ratio, baseline, files=files[one], **said(verdict)))
     for condition, measured in zip(conditions, comparison.throughput().to_dict("records"), strict=True):
         rows += _indicators(condition, measured, roof_s)
     return of_rows([*rows, *beside], **{"kind": COMPARISON, **control, **common})
@@ -318,13 +307,15 @@ def _number(value: float) -> float | None:
 
 
 def _choices(condition: Condition) -> dict[str, Any]:
+    parameters, multiply_adds = _size(condition.workload, json.dumps(condition.hyperparameters))
     plain = [name for name in _CHOICES if hasattr(condition, name) and name not in {"without", "hyperparameters"}]
     return {
         "label": str(condition),
         **{name: getattr(condition, name) for name in plain},
         "without": " ".join(condition.without),
         "hyperparameters": json.dumps(condition.hyperparameters),
-        **size(condition),
+        "parameters": parameters,
+        "million_multiply_adds": None if multiply_adds is None else condition.batch_size * multiply_adds / 1e6,
     }
 
 
@@ -383,16 +374,16 @@ def _trained(runs: TrainingRuns, condition: Condition, own: pd.DataFrame) -> lis
         ("final_metric", own["metric"] * factor, [factor * end for end in bounds], NOT_MEASURED),
         ("final_loss", loss, (0, math.inf), DIVERGED if first_not_finite else NOT_MEASURED),
     ]
-    not_compiled = DISTURBED if runs.first_epoch_disturbed(condition) else NOT_MEASURED
     numbers = [
-        ("first_epoch_ratio", runs.first_epoch(condition), not_compiled),
+        ("first_epoch_ratio", runs.first_epoch(condition), DISTURBED if (own["epochs"] > 1).any() else NOT_MEASURED),
         ("first_epoch_alone_ratio", runs.first_epoch(condition, with_compilation=False), noisy),
         ("best_metric", _number_of(own["best_metric"].median(), own["best_metric"].count()), NOT_MEASURED),
         ("epochs_longest", _number_of(own["epochs"].max(), len(own)), NOT_MEASURED),
     ]
     if runs.threshold is not None:
         for name, watched in (("epochs_to_threshold", own), ("seconds_to_threshold", timed)):
-            median = _number_of(median_to_threshold(watched, name), own["reached"].sum())
+            median = watched[name].mask(~watched["reached"], math.inf).median()  # one that did not took longest
+            median = _number_of(median if math.isfinite(median) else math.nan, own["reached"].sum())
             numbers.append((name, median, NOT_REACHED if len(watched) else noisy))
     rows = []
     for name, values, ends, why in means:
@@ -420,4 +411,4 @@ def first_diverged(runs: TrainingRuns, condition: Condition) -> dict[int, int]:
 
 def _number_of(value: float, count: int) -> Interval:
     """A number without an interval."""
-    return Interval(float(value), math.nan, math.nan, int(count))
+    return Interval(float(value), processes=int(count))

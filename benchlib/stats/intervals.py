@@ -9,7 +9,7 @@ the highest level carries the inference).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,10 +24,14 @@ class Interval:
     one.
     """
 
-    estimate: float
-    low: float
-    high: float
-    processes: int
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    processes: int = 0
+
+    def map(self, change: Callable[[float], float]) -> Interval:
+        """Of what a monotonous ``change`` makes of the value."""
+        return Interval(change(self.estimate), *sorted((change(self.low), change(self.high))), self.processes)
 
     def excludes(self, value: float) -> bool:
         """Is ``value`` outside the interval? False where there is no interval: nothing has been shown."""
@@ -49,11 +53,9 @@ def geometric_interval(logs: Sequence[float], confidence: float = CONFIDENCE) ->
     values = np.asarray(logs, dtype=float)
     n = len(values)
     if n == 0:
-        return Interval(math.nan, math.nan, math.nan, 0)
+        return Interval()
     mean = float(values.mean())
-    if n == 1:
-        return Interval(math.exp(mean), math.nan, math.nan, 1)
-    half = half_width(float(values.std(ddof=1)), n, confidence)
+    half = half_width(float(values.std(ddof=1)), n, confidence) if n > 1 else math.nan
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
 
 
@@ -63,7 +65,7 @@ def mean_interval(values: Sequence[float], least: float = -math.inf, greatest: f
     """
     n = len(values)
     if n == 0:
-        return Interval(math.nan, math.nan, math.nan, 0)
+        return Interval()
     mean = float(np.mean(values))
     half = half_width(float(np.std(values, ddof=1)), n) if n > 1 else math.nan
     return Interval(mean, float(np.maximum(mean - half, least)), float(np.minimum(mean + half, greatest)), n)
@@ -76,15 +78,15 @@ def ratio_of_means(above: Sequence[float], below: Sequence[float]) -> Interval:
     x, y = np.asarray(above, dtype=float), np.asarray(below, dtype=float)
     n = len(x)
     if n == 0 or y.mean() == 0:
-        return Interval(math.nan, math.nan, math.nan, n)
+        return Interval(processes=n)
     estimate = float(x.mean() / y.mean())
     if n == 1:
-        return Interval(estimate, math.nan, math.nan, 1)
+        return Interval(estimate, processes=1)
     # The ratios r for which the mean of x - r y is within Student's interval of 0: a r^2 - 2 b r + c <= 0.
     (xx, xy), (_, yy) = np.cov(x, y) * float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) ** 2 / n
     a, b, c = y.mean() ** 2 - yy, x.mean() * y.mean() - xy, x.mean() ** 2 - xx
     if a <= 0:
-        return Interval(estimate, math.nan, math.nan, n)
+        return Interval(estimate, processes=n)
     root = math.sqrt(max(0.0, b**2 - a * c))
     return Interval(estimate, float((b - root) / a), float((b + root) / a), n)
 

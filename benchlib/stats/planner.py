@@ -1,9 +1,5 @@
-"""How many blocks and how many processes: from the variances and costs that are seen, not a fixed count.
-
-A process of the pilot is measured about as long as it took to start, but no more than ``PILOT_ROUNDS``. After that, as
-in Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013), the number of blocks balances what a
-process costs before its first block against what blocks cost, by the variances within and between processes. The number
-of processes follows from the half-width asked for. The plan is a function of what has been measured and nothing else.
+"""How many blocks and how many processes: from the variances and costs that are seen, not a fixed count, as in Kalibera
+and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013).
 
 Whoever stops at the first interval that is narrow enough stops too early where the variance happens to look small. So
 the plan stops only when the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger
@@ -13,10 +9,10 @@ than seen: ``benchmarks/coverage.py`` shows what that gives.
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -70,12 +66,12 @@ class Paired:
     start_s: float  # all but the rounds
     round_s: float  # of one round
 
-    @cached_property
+    @functools.cached_property
     def means(self) -> dict[str, float]:
         """Of each ratio the mean of its logarithms; once, for a simulation plans after every repetition."""
         return {name: float(np.mean(logs)) for name, logs in self.logs.items() if logs}
 
-    @cached_property
+    @functools.cached_property
     def scatters(self) -> dict[str, float]:
         """Of each ratio that has two rounds what their scatter gives for the variance of the mean."""
         return {name: float(np.var(logs, ddof=1)) / len(logs) for name, logs in self.logs.items() if len(logs) > 1}
@@ -99,20 +95,18 @@ def plan(
     """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
     While a ratio is ``disturbed`` its interval says nothing, however narrow it is: it goes on, and may become quieter.
     """
-    spent = sum(_cost(paired, _rounds_of(paired)) for paired in done)
+    spent = sum(_cost(paired, max(map(len, paired.logs.values()), default=0)) for paired in done)
     if len(done) < pilot:  # it is the least that says anything, so it is always finished
         more = pilot - len(done)
         return Plan(None, None, math.nan, spent, more, spent / len(done) * more if done else math.nan)
     rounds = best_rounds(done)
-    if not _names(done):
-        more_s = float(np.median([_cost(paired, rounds) for paired in done])) if disturbed else 0.0
-        ended = FAILED if not disturbed else BUDGET if spent + more_s > budget_s else None
-        return Plan(ended, None, math.nan, spent, int(disturbed), more_s)
     lacking = [_lacking(own, precision) for own in means(done).values()]
-    more = max(*(lack for _, lack in lacking), 1 if disturbed else 0)
+    more = max([int(disturbed), *(lack for _, lack in lacking)])
     next_s = float(np.median([_cost(paired, rounds) for paired in done]))  # one that was disturbed took longer
-    ended = PRECISION if more == 0 else BUDGET if spent + next_s > budget_s else None
-    return Plan(ended, rounds, max(half for half, _ in lacking), spent, more, more * next_s)
+    reached = PRECISION if lacking else FAILED
+    ended = reached if more == 0 else BUDGET if spent + next_s > budget_s else None
+    widest = max((half for half, _ in lacking), default=math.nan)
+    return Plan(ended, rounds if lacking else None, widest, spent, more, more * next_s)
 
 
 def settled(done: Sequence[Paired], precision: float) -> bool:
@@ -128,20 +122,19 @@ def gain(done: Sequence[Paired]) -> float:
 
 def require(precision: float, budget_s: float, block_s: float, pilot: int, margin: float) -> None:
     """Refuse what no plan can meet with a BenchlibError. A pilot that takes longer than the budget is finished."""
-    if not (math.isfinite(precision) and 0 < precision < 1):
-        raise BenchlibError(f"precision {precision!r}: give the half-width as a share of the ratio, 0.03 for 3 %")
-    if precision < LEAST_PRECISION:
-        raise BenchlibError(f"precision {precision!r}: {TOO_PRECISE}")
-    if not 0 < block_s <= LONGEST_BLOCK_S:
-        most = f"{LONGEST_BLOCK_S} at most"
-        raise BenchlibError(f"block_s {block_s!r}: give the seconds of a block, such as {USUAL_BLOCK_S:g}, {most}")
-    if not LEAST_PILOT <= pilot <= MOST_PILOT:
-        least = f"give {LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}"
-        raise BenchlibError(f"pilot {shown(pilot)}: {least}: fewer show no variance")
-    if not 0 < budget_s <= MOST_BUDGET_S:
-        raise BenchlibError(f"budget_s {budget_s!r}: give the seconds of a comparison, {MOST_BUDGET_S} at most")
-    if not 0 < margin < 1:
-        raise BenchlibError(f"margin {margin!r}: give a share of the ratio, such as 0.05 for the same within 5 %")
+    least = f"{LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}: fewer show no variance"
+    block = f"the seconds of a block, such as {USUAL_BLOCK_S:g}, {LONGEST_BLOCK_S} at most"
+    rules = (
+        ("precision", precision, 0 < precision < 1, "give the half-width as a share of the ratio, 0.03 for 3 %"),
+        ("precision", precision, precision >= LEAST_PRECISION, TOO_PRECISE),
+        ("block_s", block_s, 0 < block_s <= LONGEST_BLOCK_S, f"give {block}"),
+        ("pilot", pilot, LEAST_PILOT <= pilot <= MOST_PILOT, f"give {least}"),
+        ("budget_s", budget_s, 0 < budget_s <= MOST_BUDGET_S, f"give the seconds, {MOST_BUDGET_S} at most"),
+        ("margin", margin, 0 < margin < 1, "give a share of the ratio, such as 0.05 for the same within 5 %"),
+    )
+    for name, value, fine, remedy in rules:
+        if not fine:
+            raise BenchlibError(f"{name} {shown(value)}: {remedy}")
 
 
 def rounds_for(start_s: float, round_s: float) -> int:
@@ -178,14 +171,10 @@ def width(own: Sequence[float], processes: int | None = None, caution: float = 1
 def _lacking(own: Sequence[float], precision: float) -> tuple[float, int]:
     """Half-width of a ratio's interval now, and how many more processes it would take to make it ``precision``."""
     n = len(own)
-
-    def narrow(processes: int) -> bool:
-        return _narrow(own, precision, processes)
-
-    most = n
-    while not narrow(most) and most < MOST_PROCESSES:
-        most = min(2 * most, MOST_PROCESSES)
-    return width(own), bisect.bisect_left(range(most), True, lo=n, key=narrow) - n
+    if _narrow(own, precision, n):
+        return width(own), 0
+    enough = functools.partial(_narrow, own, precision)
+    return width(own), bisect.bisect_left(range(MOST_PROCESSES), True, lo=n, key=enough) - n
 
 
 def _narrow(own: Sequence[float], precision: float, processes: int) -> bool:
@@ -199,9 +188,7 @@ def _variances(done: Sequence[Paired], name: str) -> tuple[float, float]:
     """Variances within and between processes, of the logarithms of a ratio's rounds by process."""
     there = [paired for paired in done if name in paired.means]
     rounds = [len(paired.logs[name]) for paired in there]
-    within = float(
-        np.mean([paired.scatters[name] * len(paired.logs[name]) for paired in there if name in paired.scatters])
-    )
+    within = float(np.mean([one.scatters[name] * len(one.logs[name]) for one in there if name in one.scatters]))
     between = float(np.var([paired.means[name] for paired in there], ddof=1))
     return within, between - within / float(np.mean(rounds))
 
@@ -215,10 +202,6 @@ def _names(done: Sequence[Paired]) -> list[str]:
     """The ratios that two repetitions at least have: one that always fails does not keep the others waiting."""
     every = dict.fromkeys(name for paired in done for name in paired.logs)
     return [name for name in every if sum(bool(paired.logs.get(name)) for paired in done) >= 2]
-
-
-def _rounds_of(paired: Paired) -> int:
-    return max((len(values) for values in paired.logs.values()), default=0)
 
 
 def _cost(paired: Paired, rounds: int) -> float:

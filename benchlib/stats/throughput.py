@@ -10,7 +10,7 @@ import numpy as np
 
 from benchlib.cache import Measurement, Sample, counted, identity, seconds_by_round
 from benchlib.condition import Condition
-from benchlib.stats.intervals import geometric_interval, mean_interval
+from benchlib.stats.intervals import Interval, geometric_interval, mean_interval
 from benchlib.stats.validity import MOST
 from benchlib.worker.steady import STEADY
 
@@ -23,25 +23,21 @@ def row(
     timed = [] if slows_down or disturbed > MOST else good  # what has no throughput is not averaged
     by_round = [list(seconds_by_round(m).values()) for m in timed]
     seconds = geometric_interval([float(np.mean(np.log(values))) for values in by_round if values])
-    step_ms = 1000 * condition.batch_size
+    samples, step_ms = seconds.map(lambda one: 1 / one), 1000 * condition.batch_size
     return {
         **identity(condition),
-        "samples_per_second": 1 / seconds.estimate,
-        "low": 1 / seconds.high,
-        "high": 1 / seconds.low,
-        "step_ms": step_ms * seconds.estimate,
-        "step_ms_low": step_ms * seconds.low,
-        "step_ms_high": step_ms * seconds.high,
+        **{"samples_per_second": samples.estimate, "low": samples.low, "high": samples.high},
+        **_with_ends("step_ms", seconds.map(lambda one: step_ms * one)),
         "cores_used": _mean(good, lambda m: _cores(m, "cpu_s")),
-        **_with_ends("cpu_percent", [100 * _cores(m, "cpu_s") / m.machine["cores"] for m in good]),
-        **_with_ends("memory_mib", [m.memory["peak"] for m in good]),
+        **_mean_of("cpu_percent", [100 * _cores(m, "cpu_s") / m.machine["cores"] for m in good]),
+        **_mean_of("memory_mib", [m.memory["peak"] for m in good]),
         "memory_steady_mib": _mean(good, lambda m: m.memory["steady"]),
         "memory_private_mib": _mean(good, lambda m: m.memory["private"]),
         "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
         "memory_children_mib": _mean(good, lambda m: m.memory["children"]),
         **{name: _mean_traced(good, name) for name in Sample.model_fields if name.startswith("accelerator")},
-        **_with_ends("accelerator_percent", _traced(good, "accelerator_percent"), greatest=100),
-        **_with_ends("accelerator_memory_mib", _traced(good, "accelerator_memory_mib")),
+        **_mean_of("accelerator_percent", _traced(good, "accelerator_percent"), greatest=100),
+        **_mean_of("accelerator_memory_mib", _traced(good, "accelerator_memory_mib")),
         "joules_per_sample": _mean_traced(good, "accelerator_power_w") * seconds.estimate,
         "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
         "first_step_s": _mean([m for m in good if not m.first_step_disturbed_by], lambda m: m.first_step_s),
@@ -54,9 +50,7 @@ def row(
         "processes": len(good),
         "failed": failed,
         "measurements": " ".join(files),
-        "steps_per_second": 1000 / (step_ms * seconds.estimate),
-        "steps_per_second_low": 1000 / (step_ms * seconds.high),
-        "steps_per_second_high": 1000 / (step_ms * seconds.low),
+        **_with_ends("steps_per_second", samples.map(lambda one: one / condition.batch_size)),
     }
 
 
@@ -76,9 +70,12 @@ def _mean(measurements: Sequence[Measurement], of: Callable[[Measurement], float
     return float(np.mean([of(m) for m in measurements])) if measurements else math.nan
 
 
-def _with_ends(name: str, values: list[float], greatest: float = math.inf) -> dict[str, float]:
+def _mean_of(name: str, values: list[float], greatest: float = math.inf) -> dict[str, float]:
     """The mean of a value a process, none of them negative, and the ends of its interval."""
-    interval = mean_interval(values, 0, greatest)
+    return _with_ends(name, mean_interval(values, 0, greatest))
+
+
+def _with_ends(name: str, interval: Interval) -> dict[str, float]:
     return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 

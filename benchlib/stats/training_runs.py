@@ -54,17 +54,18 @@ class TrainingRuns(Measured):
         disturbed. With compilation its first step takes the time of the process's first step, and it is nan if that
         was disturbed in more than half of the runs.
         """
+        runs = [m for m in self.measurements if m.condition == condition and len(m.epochs) >= 2]
+        if with_compilation:
+            quiet = [m for m in runs if not m.first_step_disturbed_by]
+            runs = [] if len(runs) - len(quiet) > MOST * len(runs) else quiet
         logs = []
-        for m in self._first_epochs(condition, with_compilation):
-            alone, others = m.epochs[0].wall_s, _undisturbed_epochs(m, m.epochs[1:])
+        for m in runs:
             steps = sum(block.steps for block in m.blocks if block.epoch == m.epochs[0].epoch)
-            first = m.first_step_s + alone * (1 - 1 / steps) if with_compilation else alone
-            logs.append(math.log(first) - float(np.mean(np.log(others))))
+            alone, others = _undisturbed_epochs(m, m.epochs[:1]), _undisturbed_epochs(m, m.epochs[1:])
+            if alone and others:
+                first = m.first_step_s + alone[0] * (1 - 1 / steps) if with_compilation else alone[0]
+                logs.append(math.log(first) - float(np.mean(np.log(others))))
         return geometric_interval(logs)
-
-    def first_epoch_disturbed(self, condition: Condition) -> bool:
-        """Is there no such ratio, with compilation, because runs that have two epochs were disturbed?"""
-        return bool(self._with_two_epochs(condition)) and not self._first_epochs(condition, with_compilation=True)
 
     def times_as_fast(
         self, condition: Condition, baseline: Condition, seconds: str = "epoch_s"
@@ -89,20 +90,6 @@ class TrainingRuns(Measured):
         elif seconds == "seconds_to_threshold" and not pair["reached"].all():
             why = NOT_REACHED
         return geometric_interval([] if why else logs), why
-
-    def _of(self, condition: Condition) -> list[Measurement]:
-        return [m for m in self.measurements if m.condition == condition]
-
-    def _with_two_epochs(self, condition: Condition) -> list[Measurement]:
-        return [m for m in self._of(condition) if len(m.epochs) >= 2]
-
-    def _first_epochs(self, condition: Condition, with_compilation: bool) -> list[Measurement]:
-        """The runs whose first epoch can be compared with the others."""
-        runs = self._with_two_epochs(condition)
-        if with_compilation:
-            quiet = [m for m in runs if not m.first_step_disturbed_by]
-            runs = [] if len(runs) - len(quiet) > MOST * len(runs) else quiet
-        return [m for m in runs if _undisturbed_epochs(m, m.epochs[:1]) and _undisturbed_epochs(m, m.epochs[1:])]
 
     def _run(self, m: Measurement) -> dict[str, Any]:
         seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
@@ -143,14 +130,6 @@ def left_out(runs: pd.DataFrame) -> str:
     """Of how many runs (rows of ``TrainingRuns.runs``) the times do not count, in words; empty where all do."""
     lost = len(runs) - len(undisturbed(runs))
     return f"{lost} of {len(runs)} (disturbed)" if lost else ""
-
-
-def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
-    """The median over runs (rows of ``TrainingRuns.runs``) of a column that says when they reached the threshold, where
-    one that did not took longest; nan if the median is such a run.
-    """
-    median = runs[column].mask(~runs["reached"], np.inf).median()
-    return float(median) if np.isfinite(median) else np.nan
 
 
 def _disturbed_time(blocks: list[Block]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from benchlib.cache import Measurement, counted, seconds_by_round
 from benchlib.condition import Condition
@@ -15,18 +14,12 @@ from benchlib.worker.steady import SLOWING
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"  # verdicts of certificates
 
 MOST = 0.5
-"""Of the rounds that a ratio is made of: if more are disturbed, there is no ratio."""
+"""Of the rounds that a ratio is made of: if a larger share is disturbed, there is no ratio."""
 
 LOST = 0.1
 """Of the seconds of training that a number is made of: if blocks that were disturbed took longer than they would have
 by more than this share, the number does not count.
 """
-
-
-def mostly(disturbed: Iterable[bool]) -> bool:
-    """Are so many of the rounds ``disturbed`` (``MOST``) that they make no ratio?"""
-    flags = list(disturbed)
-    return sum(flags) > MOST * len(flags)
 
 
 def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
@@ -35,36 +28,24 @@ def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
     return [ones[number] or others[number] for number in ones.keys() & others.keys()]
 
 
-class Growth(NamedTuple):
-    """Of a process that may get slower: was it slowing down when its warm-up ended; and by how much its blocks grow
-    (see ``steady.growth``), as they are and relative to the other conditions in the same rounds.
+def slow_down(condition: Condition, repetitions: Iterable[Sequence[Measurement]]) -> bool:
+    """Does a condition, of processes that went well in each of these repetitions, get slower: were most of its own
+    slowing down when their warm-up ended, or do their blocks grow (``steady.GROWTH``), both as they are and, so that a
+    drift of the machine does not count, relative to the other conditions in the same rounds?
     """
-
-    slowing: bool
-    alone: float | None
-    beside: float | None
-
-
-def growths(condition: Condition, together: Sequence[Measurement]) -> list[Growth]:
-    """Of the processes of a condition, among those that were measured ``together`` and went well."""
-    others = [m for m in together if m.condition != condition]
-    return [
-        Growth(m.steady == SLOWING, steady.growth(_relative(m, [])), steady.growth(_relative(m, others)))
+    own = [
+        (m, [other for other in together if other.condition != condition])
+        for together in repetitions
         for m in together
         if m.condition == condition
     ]
-
-
-def slow_down(processes: Sequence[Growth]) -> bool:
-    """Does a condition with these processes get slower: were most of them slowing down when their warm-up ended, or do
-    their blocks grow (``steady.GROWTH``), both as they are and, so that a drift of the machine does not count, relative
-    to the other conditions in the same rounds?
-    """
-    if sum(one.slowing for one in processes) > len(processes) / 2:
+    if sum(m.steady == SLOWING for m, _ in own) > len(own) / 2:
         return True
+    alone = [steady.growth(_relative(m, [])) for m, _ in own]
+    beside = [steady.growth(_relative(m, others)) for m, others in own]
     return all(
         geometric_interval([value for value in values if value is not None], steady.SURELY).low > steady.GROWTH
-        for values in ([one.alone for one in processes], [one.beside for one in processes])
+        for values in (alone, beside)
     )
 
 
