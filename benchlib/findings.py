@@ -182,7 +182,7 @@ def compilation(study: Study) -> Iterator[str]:
     for _, row in study.rows("pays_after_steps").iterrows():
         if verdict(row) in (PAYS, AT_ONCE, NEVER, NOT_SHOWN):
             after = f" after {row['estimate']:,.0f} steps" if pd.notna(row["estimate"]) else ""
-            parts.append(f"{spelled(row['subject'])} on {row['task']} {verdict(row)}{after}")
+            parts.append(f"{spelled(row['subject'])} {verdict(row)}{after} ({row['task']})")
     if parts:
         yield f"Compilation to a graph: {'; '.join(parts)}."
 
