@@ -1,33 +1,22 @@
-"""Findings: what a study shows in a few sentences. Every number is in the tables; here are those that one would tell
-somebody.
-"""
+"""Findings: what a study shows in a few sentences, of which every number is in a table, too."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from benchlib import data, metrics, tables, workloads
-from benchlib.condition import implementation
+from benchlib import tables
+from benchlib.condition import Condition
 from benchlib.equivalence.certificate import SAME
 from benchlib.plotting import naming
-from benchlib.runner import availability
 from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS
-from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER, is_within, same_within
-from benchlib.study import Sentences, Study
-from benchlib.tables import verdict
+from benchlib.stats.comparison import FASTER, SLOWER, is_within, same_within
+from benchlib.study import Sentences, Study, metric_name
+from benchlib.tables import number, spelled, verdict
 
-Name = Callable[[pd.Series], str]
-"""What a row is called."""
-
-FEW = 2
-"""Pairs that have a sentence each; of more, those that are faster have one, and those that are slower."""
-
-EXTREME = {FASTER: "max", SLOWER: "min"}
-"""Of the estimates of a verdict, the one that is told."""
+Name = Callable[[pd.Series], str]  # of a row
 
 
 def effects(
@@ -36,29 +25,56 @@ def effects(
     who: Name = lambda row: row["subject"],
     to: Name = lambda row: row["baseline_subject"],
 ) -> Sentences:
-    """Of each two that were compared: how often which is shown to be faster, and ``where`` the effects are largest."""
+    """What is shown to be faster than its baseline, and what slower: how often, and ``where`` most. What else was shown
+    stands behind the last of these.
+    """
 
     def answer(study: Study) -> Iterator[str]:
-        rows = study.rows(quantity)
-        rows = rows[rows["reason"].isna()] if len(rows) else rows
-        if not len(rows):
-            return
         told = pd.DataFrame(
             {
-                "one": rows.apply(who, axis=1),
-                "other": rows.apply(to, axis=1),
-                "place": rows.apply(where, axis=1),
-                "shown": rows.apply(verdict, axis=1),
-                **rows[["estimate", "low", "high"]],
+                **{"name": spelled(who(row)), "other": spelled(to(row)), "place": where(row), "shown": verdict(row)},
+                **row[["estimate", "low", "high"]],
             }
+            for _, row in study.rows(quantity).iterrows()
+            if pd.isna(row["reason"])
         )
-        pairs = told.groupby(["one", "other"], sort=False)
-        if len(pairs) <= FEW:
-            yield from (_of_pair(*names, of_both) for names, of_both in pairs)
-        else:
-            yield from _of_many(told)
+        if not len(told):
+            return
+        other, place = (told[name][0] if told[name].nunique() == 1 else "" for name in ("other", "place"))
+        than, at = f" than {other}" if other else "", f" at {place}" if place else ""
+        told["name"] += "" if other else " against " + told["other"]
+        told["of"] = told["name"].map(told["name"].value_counts())
+        sentences = []
+        for shown in dict.fromkeys([FASTER, SLOWER, *told["shown"]]):
+            rows = told[told["shown"] == shown].sort_values("estimate", ascending=shown != FASTER)
+            each = [_counted(of_name, not place) for _, of_name in rows.groupby("name", sort=False)]
+            head = f"{shown.capitalize()}{than if shown in (FASTER, SLOWER) else ''}{at}"
+            sentences += [f"{head}: {'; '.join(each)}."] if each else []
+        yield from filter(None, [*sentences[:1], " ".join(sentences[1:])])
 
     return answer
+
+
+def _counted(rows: pd.DataFrame, with_place: bool) -> str:
+    """What has a verdict, in how many of its rows; and the first of them, which has the largest effect."""
+    first, shown = rows.iloc[0], rows["shown"].iloc[0]
+    name = f"{first['name']} in {len(rows)} of {first['of']}" if first["of"] > 1 else first["name"]
+    if shown not in (FASTER, SLOWER):
+        return name
+    estimate, _, ends = tables.ratio(first["estimate"], first["low"], first["high"]).partition(" ")
+    most = f"{'up' if shown == FASTER else 'down'} to {estimate}" if len(rows) > 1 else estimate
+    place = f" at {first['place']}" if with_place and first["place"] else ""
+    return f"{name} ({most} times as fast{place}, {ends.strip('[]').replace(', ', ' to ')})"
+
+
+def _names(conditions: list[Condition]) -> dict[Condition, str]:
+    return {one: spelled(name) for one, name in naming.subjects(conditions).items()}
+
+
+def _by_subject(study: Study, quantity: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of a quantity that have a number, by subject."""
+    for who, rows in study.rows(quantity).dropna(subset="estimate").groupby("subject", sort=False):
+        yield spelled(who), rows
 
 
 def without_accelerator(study: Study) -> Iterator[str]:
@@ -67,25 +83,13 @@ def without_accelerator(study: Study) -> Iterator[str]:
         yield "What a GPU brings was not measured: everything ran on the CPU."
 
 
-def not_usable(study: Study) -> Iterator[str]:
-    """Which devices the frameworks that were measured cannot use here, and why."""
-    there = {(one.framework, one.environment) for one in study.every}
-    rows = availability.survey(dict.fromkeys(one.environment for one in study.every))
-    lacking = [row for row in rows if row["missing"] and (row["framework"], row["environment"]) in there]
-    if lacking:
-        each = (f"{implementation(row['framework'], row['environment'])}: {row['missing']}." for row in lacking)
-        yield f"Not usable here: {' '.join(each)}"
-
-
 def growth(study: Study) -> Iterator[str]:
     """At which batch size throughput is highest."""
     each = []
-    for who, rows in study.rows("samples_per_second").groupby("subject", sort=False):
-        known = rows.dropna(subset="estimate").sort_values("batch_size")
-        if len(known) > 1:
-            first, best = known.iloc[0], known.loc[known["estimate"].idxmax()]
-            times = tables.number(best["estimate"] / first["estimate"])
-            each.append(f"{who} at batch {best['batch_size']} ({times} times that at batch {first['batch_size']})")
+    for who, rows in _by_subject(study, "samples_per_second"):
+        first, best = rows.loc[rows["batch_size"].idxmin()], rows.loc[rows["estimate"].idxmax()]
+        times = f"{number(best['estimate'] / first['estimate'])} times that at batch {first['batch_size']}"
+        each += [f"{who} at batch {best['batch_size']} ({times})"] if len(rows) > 1 else []
     if each:
         yield f"Throughput is highest: {'; '.join(each)}."
 
@@ -97,19 +101,16 @@ def overtaking(x: str, unit: str, where: Name) -> Sentences:
 
     def answer(study: Study) -> Iterator[str]:
         rows = study.rows("throughput_ratio")
-        if not len(rows):
-            return
-        shown = rows[rows["verdict"].isin(EXTREME)].sort_values(x)
+        shown = rows[rows["verdict"].isin((FASTER, SLOWER))].sort_values(x)
         shown = shown.assign(place=[where(row) for _, row in shown.iterrows()])
-        found: dict[str, list[str]] = {}
-        for (place, one, other), of_pair in shown.groupby(["place", "subject", "baseline_subject"], sort=False):
+        found = []
+        for (place, *both), of_pair in shown.groupby(["place", "subject", "baseline_subject"], sort=False):
             for (_, before), (_, after) in itertools.pairwise(of_pair.iterrows()):
                 if before["verdict"] != after["verdict"]:
-                    first, second = (one, other) if after["verdict"] == FASTER else (other, one)
-                    ends = " and ".join(tables.number(row[x]) for row in (before, after))
-                    found.setdefault(f"{first} overtakes {second}", []).append(f"{place}, between {ends} {unit}")
-        each = "; ".join(f"{who} in {'; in '.join(places)}" for who, places in found.items())
-        yield f"{each or 'At no size that was measured is one shown to overtake another'}."
+                    first, second = map(spelled, both if after["verdict"] == FASTER else reversed(both))
+                    between = f"between {number(before[x])} and {number(after[x])} {unit}"
+                    found.append(f"{first} overtakes {second} in {place}, {between}")
+        yield f"{'; '.join(found) or 'At no size that was measured is one shown to overtake another'}."
 
     return answer
 
@@ -121,31 +122,23 @@ def soonest(x: str) -> Sentences:
 
     def answer(study: Study) -> Iterator[str]:
         for who, rows in study.rows("epochs_to_threshold").groupby("subject", sort=False):
-            known, words = rows.dropna(subset="estimate"), x.replace("_", " ")
             missed = ", ".join(f"{value:g}" for value in rows.loc[rows["estimate"].isna(), x])
-            if len(known):
-                first = known.loc[known["estimate"].idxmin()]
-                seconds = f", {tables.number(first['seconds_to_threshold'])} s"
-                seconds = seconds if pd.notna(first["seconds_to_threshold"]) else ""
-                lost = f", times left out: {lost}" if (lost := tables.left_out(first)) else ""
-                runs = f"{first['processes']} of {first['runs']} runs{lost}"
-                text = f"soonest at {words} {first[x]:g}, after {first['estimate']:g} epochs{seconds} ({runs})"
-                text += f"; not at {missed}" if missed else ""
-            else:
-                text = f"not reached at {words} {missed}"
-            yield f"{who}, to the threshold of {rows['threshold'].iloc[0]:g} (median over seeds): {text}."
+            each, words = [f"not reached at {missed}"] if missed else [], x.replace("_", " ")
+            if rows["estimate"].notna().any():
+                first = rows.loc[rows["estimate"].idxmin()]
+                after = f"{first['estimate']:g} epochs, {number(first['seconds_to_threshold'])} s"
+                each.insert(0, f"soonest at {words} {first[x]:g}, after {after} ({tables.reached(first)} runs)")
+            yield f"{spelled(who)}, to the threshold of {rows['threshold'].iloc[0]:g}: {'; '.join(each)}."
 
     return answer
 
 
 def epoch_times(study: Study) -> Iterator[str]:
     """How much the times of an epoch differ over each subject's conditions, and over runs of one condition."""
-    for who, rows in study.rows("epoch_s").groupby("subject", sort=False):
-        means = rows["estimate"].dropna()
-        if len(means):
-            seeds = 100 * ((rows["highest"] / rows["lowest"]).max() - 1)
-            apart = f", {100 * (means.max() / means.min() - 1):.0f} % apart" if len(means) > 1 else ""
-            yield f"{who}: an epoch takes {tables.span_text([*means], 3)} s{apart}; up to {seeds:.0f} % between seeds."
+    for who, rows in _by_subject(study, "epoch_s"):
+        seeds, means = 100 * ((rows["highest"] / rows["lowest"]).max() - 1), rows["estimate"]
+        apart = f", {100 * (means.max() / means.min() - 1):.0f} % apart" if len(means) > 1 else ""
+        yield f"{who}: an epoch takes {tables.span_text([*means], 3)} s{apart}; up to {seeds:.0f} % between seeds."
 
 
 def best(x: str) -> Sentences:
@@ -154,73 +147,49 @@ def best(x: str) -> Sentences:
     """
 
     def answer(study: Study) -> Iterator[str]:
-        for who, rows in study.rows("final_metric").groupby("subject", sort=False):
-            known = rows.dropna(subset="estimate").sort_values(x)
-            after = f"{who}, after {rows['epochs'].iloc[0]} epochs"
-            yield f"{after}: {_best(known, x)}" if len(known) else f"{after}: no run got there."
+        for who, rows in _by_subject(study, "final_metric"):
+            row, words = rows.loc[rows["estimate"].idxmax()], x.replace("_", " ")
+            unit = " %" if row["unit"] == "%" else ""
+            mean, low, high = (number(row[end]) + unit for end in ("estimate", "lowest", "highest"))
+            inside = rows[x].min() < row[x] < rows[x].max()
+            ends = "lower at both ends" if inside else "no inner maximum is shown"
+            alike = [f"{one:g}" for one in rows[(rows["highest"] >= row["lowest"]) & (rows[x] != row[x])][x]]
+            also = f"; the seeds' ranges overlap with those at {', '.join(alike)}" if alike else ""
+            highest = f"{metric_name(row['workload'], row['data'])} is highest at {words} {row[x]:g}"
+            yield f"{who}, after {row['epochs']} epochs: {highest}, {mean} (seeds: {low} to {high}), {ends}{also}."
 
     return answer
-
-
-def _best(rows: pd.DataFrame, x: str) -> str:
-    row, words = rows.loc[rows["estimate"].idxmax()], x.replace("_", " ")
-    unit = " %" if row["unit"] == "%" else ""
-    mean, low, high = (tables.number(row[end]) + unit for end in ("estimate", "lowest", "highest"))
-    seeds = f"mean of {row['processes']} seeds, {low} to {high}" if row["processes"] > 1 else "one seed"
-    value = f"{mean} ({seeds})"
-    name = f"{data.title(row['data'])} {metrics.name(workloads.load(row['workload']))}"
-    if len(rows) == 1:
-        return f"{name} {value} at {words} {row[x]:g}."
-    inside = rows[x].min() < row[x] < rows[x].max()
-    where = "inside the grid: lower at both ends" if inside else "an end of the grid: no inner maximum is shown"
-    close = rows[(rows["highest"] >= row["lowest"]) & (rows[x] != row[x])][x]
-    apart = f"; the seeds' ranges overlap with those at {', '.join(f'{one:g}' for one in close)}" if len(close) else ""
-    return f"{name} is highest at {words} {row[x]:g}, {value}, {where}{apart}."
 
 
 def impossible(study: Study) -> Iterator[str]:
     """What cannot be run here, and why."""
     rows = study.rows("throughput_ratio")
     for _, row in rows[rows["reason"].notna()].iterrows():
-        yield f"{row['task']}: {row['subject']} is {row['why']}: {row['reason']}"
+        yield f"{row['task']}: {spelled(row['subject'])} is {row['why']}: {row['reason']}"
 
 
 def unrounded(study: Study) -> Iterator[str]:
     """Which precisions change nothing."""
-    exact = {
-        (name, one.workload)
-        for comparison in study.comparisons
-        for one, name in naming.subjects(comparison.conditions).items()
-        if comparison.certificates[one.key].unrounded
-    }
-    for name, workload in sorted(exact):
-        yield f"{name} computes {workload} as exactly as fp32: its ratio shows nothing of the precision."
-
-
-PAYS_BACK = {
-    AT_ONCE: "has gained from the first step on",
-    PAYS: "has paid for itself after {} steps",
-    NOT_SHOWN: "is not shown to pay",
-    NEVER: "never pays, its steps are slower",
-}
+    for comparison in study.comparisons:
+        for one, name in _names(comparison.conditions).items():
+            if comparison.certificates[one.key].unrounded:
+                yield f"{name} computes {one.workload} as exactly as fp32: its ratio shows nothing of the precision."
 
 
 def compilation(study: Study) -> Iterator[str]:
-    """Where compilation to a graph has paid for itself, after how many steps, and where it does not."""
-    rows = study.rows("pays_after_steps")
-    several, parts = rows["task"].nunique() > 1, []
-    for _, row in rows.iterrows():
-        if verdict(row) in PAYS_BACK:
-            steps = f"{round(row['estimate']):,}" if pd.notna(row["estimate"]) else ""
-            on = f" on {row['task']}" if several else ""
-            parts.append(f"{row['subject']}{on} {PAYS_BACK[verdict(row)].format(steps)}")
+    """Where compilation to a graph pays, after how many steps, and where it does not."""
+    parts = []
+    for _, row in study.rows("pays_after_steps").iterrows():
+        if verdict(row) in (PAYS, AT_ONCE, NEVER, NOT_SHOWN):
+            after = f" after {row['estimate']:,.0f} steps" if pd.notna(row["estimate"]) else ""
+            parts.append(f"{spelled(row['subject'])} {verdict(row)}{after} ({row['task']})")
     if parts:
         yield f"Compilation to a graph: {'; '.join(parts)}."
 
 
 def efficiency(study: Study) -> Iterator[str]:
     """How much of the number of processes each subject gains, and what the exchange of gradients takes."""
-    for who, rows in study.rows("efficiency_percent").dropna(subset="estimate").groupby("subject", sort=False):
+    for who, rows in _by_subject(study, "efficiency_percent"):
         each = []
         for _, row in rows.iterrows():
             way = "strong" if row["batch_size"] == row["baseline_batch_size"] else "weak"
@@ -231,23 +200,17 @@ def efficiency(study: Study) -> Iterator[str]:
 
 
 def agreements(study: Study) -> Iterator[str]:
-    """In how many tasks the metric is shown to differ from the first subject's, and the time to the threshold."""
+    """In how many tasks the metric is shown to differ from the first subject's, and who is sooner at the threshold."""
     rows = study.rows("final_metric")
     if "metric_difference_verdict" in rows:
         others = rows[rows["metric_difference_processes"].notna()]
         verdicts = others["metric_difference_verdict"].fillna("no interval").value_counts()
-        counted = ", ".join(f"{verdict} in {number} of {len(others)}" for verdict, number in verdicts.items())
+        counted = ", ".join(f"{shown} in {count} of {len(others)}" for shown, count in verdicts.items())
         yield f"What is learned from the same seeds, by its metric: {counted}."
-    rows = study.rows("threshold_ratio")
-    known = rows.dropna(subset="estimate")
-    if len(known):
-        most = known.loc[known["estimate"].map(lambda value: abs(math.log(value))).idxmax()]
-        # People think of the time that it takes, of whoever is slower and of whoever is not.
-        longer = tables.ratio(1 / most["estimate"], 1 / most["high"], 1 / most["low"])
-        yield (
-            f"The threshold was reached in every run of both in {len(known)} of {len(rows)} tasks; most apart in "
-            f"{most['task']}: {most['subject']} takes {longer} times as long to it as {most['baseline_subject']}."
-        )
+    for _, row in study.rows("threshold_ratio").dropna(subset="estimate").iterrows():
+        one, other = spelled(row["subject"]), spelled(row["baseline_subject"])
+        times = tables.ratio(row["estimate"], row["low"], row["high"])
+        yield f"{row['task']}: {one} reaches the threshold {times} times as soon as {other}."
 
 
 def different_models(study: Study) -> Iterator[str]:
@@ -255,7 +218,7 @@ def different_models(study: Study) -> Iterator[str]:
     runs = study.runs
     others = runs.loc[runs["models"] != SAME, ["task", "subject"]].drop_duplicates() if len(runs) else runs
     for task, who in others.itertuples(index=False, name=None):
-        yield f"{task}, {who}: its model is not the reference's, or was not checked: do not compare its runs."
+        yield f"{task}, {spelled(who)}: its model is not the reference's, or was not checked: do not compare its runs."
 
 
 def resolution(study: Study) -> Iterator[str]:
@@ -275,105 +238,9 @@ def resolution(study: Study) -> Iterator[str]:
 
 def timers_see(study: Study) -> Iterator[str]:
     """How many timers see all the work that was planted, and which do not."""
-    if not study.timers:
-        return
-    named = naming.subjects(one.condition for one in study.timers)
-    shares = [min(one.share, one.share_of_few) for one in study.timers if one.ok]
-    least = f" ({min(shares):.0%} of it, or more)" if shares else ""
-    told = [f"{len(shares)} of {len(study.timers)} timers see the work that was planted to test them{least}."]
-    for one in study.timers:
-        if not one.ok:
-            seen = f"{one.share:.0%} of planted {one.known_s:.2f} s and {one.share_of_few:.0%} of a few steps"
-            blind = f"THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times, {seen}."
-            why = f"the timer could not be tested: {one.failure}" if one.failure else blind
-            told.append(f"{named[one.condition]} on {one.condition.device}: {why}")
-    yield " ".join(told)
-
-
-def overhead(study: Study) -> Iterator[str]:
-    """What measuring costs."""
-    most = tables.number(100 * study.rows("parent_cores")["estimate"].max(), 2)
-    yield (
-        "While blocks ran, the process that asks for them and samples beside them used "
-        f"{most} % of one core at most (a mean over a condition's processes)."
-    )
-
-
-def _of_pair(one: str, other: str, rows: pd.DataFrame) -> str:
-    if len(rows) == 1:
-        return f"{one} {_of_one(rows.iloc[0], other)}."
-    parts = [
-        f"{shown} in {len(some)} of {len(rows)} ({_most(some, shown)})"
-        for shown in EXTREME
-        if len(some := rows[rows["shown"] == shown])
-    ]
-    others = rows.loc[~rows["shown"].isin(EXTREME), "shown"].value_counts()
-    parts += [f"{name} in {count}" for name, count in others.items()]
-    return f"{one} compared with {other}: {'; '.join(parts)}."
-
-
-def _of_one(row: pd.Series, other: str) -> str:
-    place = _at(row["place"])
-    if pd.isna(row["estimate"]):
-        return f"has no ratio to {other}{place}: {row['shown']}"
-    if row["shown"] == NO_DIFFERENCE:
-        return f"is not shown to differ from {other}{place}{_ends(row, ' ({})')}"
-    return f"is {_times(row)} as fast as {other}{place}{_ends(row, ' ({})')}"
-
-
-def _of_many(told: pd.DataFrame) -> Iterator[str]:
-    """Those that are faster, those that are slower, and behind the last of these whatever else was shown."""
-    place, other = (_shared(told[name]) for name in ("place", "other"))
-    names = told["one"] if other else told["one"] + " than " + told["other"]
-    told = told.assign(name=names, of=names.map(names.value_counts()))
-    sentences = []
-    for shown, extreme in EXTREME.items():
-        groups = [rows for _, rows in told[told["shown"] == shown].groupby("name", sort=False)]
-        groups.sort(key=lambda rows: rows["estimate"].agg(extreme), reverse=shown == FASTER)
-        listed = "; ".join(f"{_counted(rows)} ({_most(rows, shown, not place)})" for rows in groups)
-        if listed:
-            sentences.append(f"{shown.capitalize()}{f' than {other}' if other else ''}{_at(place)}: {listed}.")
-    rest = told[~told["shown"].isin(EXTREME)]
-    left = " ".join(
-        f"{shown.capitalize()}: {'; '.join(_counted(rows) for _, rows in of_verdict.groupby('name', sort=False))}."
-        for shown, of_verdict in rest.groupby("shown", sort=False)
-    )
-    yield from sentences[:-1]
-    yield " ".join(filter(None, [*sentences[-1:], left]))
-
-
-def _shared(names: pd.Series) -> str:
-    """What all are; empty if they are not the same."""
-    return names.iloc[0] if names.nunique() == 1 else ""
-
-
-def _counted(rows: pd.DataFrame) -> str:
-    """Two that were compared, in how many of their rows."""
-    name, of = rows.iloc[0][["name", "of"]]
-    return f"{name} in {len(rows)} of {of}" if of > 1 else name
-
-
-def _most(rows: pd.DataFrame, shown: str, with_place: bool = True) -> str:
-    """The largest effect of a verdict: how large, and where."""
-    most = rows.loc[getattr(rows["estimate"], f"idx{EXTREME[shown]}")()]
-    place = _at(most["place"]) if with_place else ""
-    of_several = {FASTER: "up to ", SLOWER: "down to "}[shown] if len(rows) > 1 else ""
-    return f"{of_several}{_times(most)} as fast{place}{_ends(most, ', {}')}"
-
-
-def _at(place: str) -> str:
-    return f" at {place}" if place else ""
-
-
-def _times(row: pd.Series) -> str:
-    return f"{_told(row)[0]} times"
-
-
-def _ends(row: pd.Series, pattern: str) -> str:
-    return pattern.format(_told(row)[1].strip("[]").replace(", ", " to ")) if pd.notna(row["low"]) else ""
-
-
-def _told(row: pd.Series) -> tuple[str, str]:
-    """A ratio and its interval, as a table has them."""
-    estimate, _, ends = tables.ratio(row["estimate"], row["low"], row["high"]).partition(" ")
-    return estimate, ends
+    if study.timers:
+        told = [f"{sum(one.ok for one in study.timers)} of {len(study.timers)} timers see the work that was planted."]
+        for one, name in zip(study.timers, _names([one.condition for one in study.timers]).values(), strict=True):
+            blind = f"THE TIMER DOES NOT SEE ALL THE WORK ({one.share:.0%} of it): believe none of its times"
+            told += [] if one.ok else [f"{name} on {one.condition.device}: {one.failure or blind}."]
+        yield " ".join(told)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -32,12 +31,9 @@ def cells(notebook: Path) -> list[Cell]:
     """
     try:
         every = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        tags = [tuple(one["metadata"].get("tags", ())) for one in every]
-        found = [Cell(one["cell_type"], "".join(one["source"]), of) for one, of in zip(every, tags, strict=True)]
-    except FileNotFoundError:
-        raise BenchlibError(f"{notebook} is missing") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise BenchlibError(f"{notebook}: is no whole notebook; get it again from the project") from None
+        found = [Cell(one["cell_type"], "".join(one["source"]), (*one["metadata"].get("tags", ()),)) for one in every]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BenchlibError(f"{notebook}: is gone, or no whole notebook; get it again from the project") from None
     tagged = [one.source for one in found if "parameters" in one.tags]
     if len(tagged) != 1 or not any(line.startswith(("outputs:", "outputs =")) for line in tagged[0].splitlines()):
         raise BenchlibError(
@@ -57,8 +53,8 @@ def design(notebook: Path, file: Path, **changes: Any) -> Study:
     """Execute a notebook's cells tagged ``parameters`` and ``design`` with the values of a parameter file, with some
     ``changes``. A BenchlibError names file, key and value of all that is wrong.
     """
-    module, values = _execute("parameters", notebook, ModuleType(notebook.stem)), read(file) | changes
-    model = _model(module)
+    module, values = ModuleType(notebook.stem), read(file) | changes
+    model = _model(_execute("parameters", notebook, module))
     if "settings" in model.model_fields and isinstance(values.get("settings", {}), dict):
         profile = defaults(file.parent)
         common = profile.model_dump(mode="json", exclude={"minutes"}) if profile else {}
@@ -67,11 +63,11 @@ def design(notebook: Path, file: Path, **changes: Any) -> Study:
     vars(module).update(parameters)
     try:
         _execute("design", notebook, module)
-    except WrongChoice as wrong:
-        key = _place(parameters, wrong.name, wrong.value) or wrong.name
-        raise BenchlibError(f"{file}: {key}: {shown(wrong.value)}: {wrong.why} (for {notebook})") from None
     except BenchlibError as error:
-        raise BenchlibError(f"{file}: {error} (for {notebook})") from None
+        told = str(error)
+        if isinstance(error, WrongChoice) and (key := _key_of(parameters, error)):
+            told = f"{key}: {shown(error.value)}: {error.why}"
+        raise BenchlibError(f"{file}: {told} (for {notebook})") from None
     studies = [one for one in vars(module).values() if isinstance(one, Study)]
     if len(studies) != 1 or studies[0].name != notebook.stem:
         raise BenchlibError(f"{notebook}: the cell tagged design has to make Study({notebook.stem!r}, ...)")
@@ -103,14 +99,12 @@ def _execute(tag: str, notebook: Path, module: ModuleType) -> ModuleType:
     return module
 
 
-def _place(values: Any, name: str, value: object, keys: tuple[str, ...] = ()) -> str:
-    """The first key under which a value stands, which is called like a choice, or like several of it."""
-    items: Iterator[tuple[Any, Any]] = iter(())
-    if isinstance(values, dict | list):
-        items = iter(values.items() if isinstance(values, dict) else enumerate(values))
+def _key_of(values: Any, choice: WrongChoice, *keys: str) -> str:
+    """The first key under which the value of a choice stands, which is called like it, or like several of it."""
+    items = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
     for key, one in items:
-        if name in str(key) and (one == value or (isinstance(one, list) and value in one)):
+        if choice.name in str(key) and (one == choice.value or (isinstance(one, list) and choice.value in one)):
             return ".".join((*keys, str(key)))
-        if found := _place(one, name, value, (*keys, str(key))):
+        if found := _key_of(one, choice, *keys, str(key)):
             return found
     return ""

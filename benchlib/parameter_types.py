@@ -3,71 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationInfo, field_validator, model_validator
 
 from benchlib import environments, validation, workloads
 from benchlib.condition import (
-    Condition,
     DeviceName,
     EnvironmentName,
     FrameworkName,
     LaneName,
     ModeName,
+    PrecisionName,
     WorkloadName,
-    implementation,
-)
-from benchlib.condition import (
-    PrecisionName as PrecisionName,
 )
 from benchlib.errors import BenchlibError, shown
-from benchlib.runner import preflight
 from benchlib.stats import planner
-from benchlib.validation import Strict, at_most
+from benchlib.validation import Strict
 
 __all__ = [
     *("DataName", "DeviceName", "EnvironmentName", "FrameworkName", "InferenceName", "LaneName", "ModeName"),
-    *("PrecisionName", "WorkloadName", "Hyperparameters", "Folder", "Settings", "Margin", "Model", "Models"),
-    *("BatchSize", "BatchSizes", "Count", "Counts", "Devices", "Environments", "Epochs", "Grid", "Rate", "Rates"),
-    *("Samples", "Seed", "Seeds", "Subject", "SubjectList", "Subjects", "Task", "TrainingSteps", "WorldSizes"),
+    *("WorkloadName", "Hyperparameters", "Folder", "Settings", "Models", "Operators", "Passes", "Subjects", "Tasks"),
+    *("BatchSize", "BatchSizes", "Counts", "Devices", "Environments", "Epochs", "Rate", "Rates", "RatedSubjects"),
+    *("Samples", "Seeds", "TrainingSteps", "WorldSizes"),
 ]
 
 MOST_BYTES = 100_000
-
-MOST_CONDITIONS = 2000
-"""More cannot be checked in a second or two, and nobody has the time to measure them."""
-
-DEFAULTS = "defaults.yaml"
-"""The file of a profile with the settings that all its comparisons have."""
-
-
-def not_empty(values: object) -> object:
-    """For a validator: refuse an empty list, or an empty mapping to lists."""
-    if isinstance(values, list | dict) and not values:
-        kind = "list" if isinstance(values, list) else "mapping"
-        raise ValueError(f"there is nothing to measure in an empty {kind}; give at least one value")
-    return values
+DEFAULTS = "defaults.yaml"  # the file of a profile with the settings that all its comparisons have
 
 
 def _each_once(values: list) -> list:
-    texts = [repr(one.model_dump(exclude={"if_there"}) if isinstance(one, BaseModel) else one) for one in values]
-    times = Counter(texts)
-    for value, one in zip(values, texts, strict=True):
-        if times[one] > 1:
-            text = str(value) if isinstance(value, BaseModel) else shown(value)
-            raise ValueError(f"{text} is there twice; give each once")
+    for place, one in enumerate(values):
+        if one in values[:place]:
+            raise ValueError(f"{one if isinstance(one, BaseModel) else shown(one)} is there twice; give each once")
     return values
-
-
-def _resolvable(value: float) -> float:
-    if value < planner.LEAST_PRECISION:
-        raise ValueError(planner.TOO_PRECISE)
-    return value
 
 
 def _evaluates(name: str) -> str:
@@ -77,86 +49,63 @@ def _evaluates(name: str) -> str:
     return name
 
 
-def _operator(name: str) -> str:
-    if not _has_work(name):
-        others = ", ".join(one for one in workloads.names() if _has_work(one))
-        raise ValueError(f"is no operator whose multiply-adds are known; choose {others}")
-    return name
-
-
-def _has_work(name: str) -> bool:
-    loaded = workloads.load(name)
-    of_operator = loaded.kind == "operator" and loaded.work is not None
-    return of_operator and loaded.work(loaded.values({})).multiply_adds > 0
-
-
 Item = TypeVar("Item")
-Grid = Annotated[list[Item], BeforeValidator(not_empty), AfterValidator(_each_once)]
-"""A list of values, at least one, each once."""
-
+Grid = Annotated[list[Item], Field(min_length=1), AfterValidator(_each_once)]
 DataName = str
 Folder = str | None  # of all results; None: outputs/quick of the project
 Hyperparameters = dict[str, Any]
 InferenceName = Annotated[WorkloadName, AfterValidator(_evaluates)]
-OperatorName = Annotated[WorkloadName, AfterValidator(_operator)]
 
 Seed, Epochs = validation.Seed, validation.Epochs  # the limits of ``Lab.train``
 BatchSize = Annotated[int, Field(ge=1)]  # memory is its limit
-Rate = Annotated[
-    float, Field(gt=0, allow_inf_nan=False), at_most(10**6, "the weights would be no numbers after the first step")
-]
-Threshold = Annotated[float, Field(allow_inf_nan=False)]  # of the workload's metric
-Count = Annotated[int, Field(ge=1)]
-Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")] | None  # None: all
+Rate = Annotated[float, Field(gt=0, le=10**6)]
+Samples = Annotated[int, Field(ge=1, le=10**9)] | None  # None: all
 WorldSizes = Grid[Annotated[int, Field(ge=2)]]  # numbers of processes
 TrainingSteps = Annotated[int, Field(ge=0, le=10_000)]  # 0: none
-BatchSizes, Rates, Counts, Seeds = Grid[BatchSize], Grid[Rate], Grid[Count], Grid[Seed]
+BatchSizes, Rates, Counts, Seeds = Grid[BatchSize], Grid[Rate], Grid[BatchSize], Grid[Seed]
 Passes = Grid[Literal["forward", "forward+backward"]]
 Devices = Grid[DeviceName] | None  # None: all that this machine has
 Environments = Annotated[Grid[EnvironmentName], Field(min_length=2)]
 
-# The half-width of the ratios' 95 % intervals, relative.
-Precision = Annotated[float, Field(gt=0, lt=1), AfterValidator(_resolvable)]
-Pilot = Annotated[
-    int, Field(ge=planner.LEAST_PILOT), at_most(planner.MOST_PILOT, "a pilot is for a first look at the variance")
-]
-Budget = Annotated[float, Field(gt=0, allow_inf_nan=False), at_most(planner.MOST_BUDGET_S, "that is a year")]
-BlockTime = Annotated[
-    float,
-    Field(gt=0, allow_inf_nan=False),
-    at_most(planner.LONGEST_BLOCK_S, "a worker that is silent for long counts as hung"),
-]
-Minutes = Annotated[float, Field(gt=0, allow_inf_nan=False), at_most(planner.MOST_BUDGET_S / 60, "that is a year")]
-Margin = Annotated[float, Field(gt=0, lt=1)]  # relative
 
-
-class Settings(BaseModel):
-    """The settings of comparisons, as ``Lab.compare`` takes them: a profile's defaults, and what its notebook has."""
+class Given(BaseModel):
+    """Some values of a parameter file: no unknown key, no converted type."""
 
     model_config = Strict.model_config
 
-    precision: Precision
-    budget_s: Budget = 60.0  # of each comparison, where a notebook is run by itself
-    pilot: Pilot  # processes of each condition, at least
-    block_s: BlockTime
-    margin: Margin  # a ratio whose interval lies within so much of 1 is "the same within" it
+
+class Settings(Given):
+    """The settings of comparisons, as ``Lab.compare`` takes them: a profile's defaults, and what its notebook has."""
+
+    precision: float  # the half-width of the ratios' 95 % intervals, relative
+    budget_s: float = 60.0  # of each comparison, where a notebook is run by itself
+    pilot: int  # processes of each condition, at least
+    block_s: float
+    margin: float  # a ratio whose interval lies within so much of 1 is "the same within" it
+
+    @model_validator(mode="after")
+    def _can_be_planned(self) -> Self:
+        try:
+            planner.require(self.precision, self.budget_s, self.block_s, self.pilot, self.margin)
+        except BenchlibError as error:
+            raise ValueError(str(error)) from None
+        return self
 
 
 class Defaults(Strict, Settings):
     """What ``defaults.yaml`` has: the settings of all comparisons, and the minutes of all measurements."""
 
-    minutes: Minutes
+    minutes: Annotated[float, Field(gt=0, le=planner.MOST_BUDGET_S / 60)]
 
 
-class Subject(BaseModel):
-    """What is compared: a framework of an environment, in a mode and a lane."""
-
-    model_config = Strict.model_config
+class Subject(Given):
+    """What is compared: a framework of an environment, in a mode, a precision and a lane."""
 
     framework: FrameworkName
     if_there: bool = False  # where it is not, it is left out, and the notebook says so; else refused
     environment: EnvironmentName = environments.DEFAULT
     mode: ModeName
+    precision: PrecisionName = "fp32"
     lane: LaneName
 
     @field_validator("environment")
@@ -164,21 +113,8 @@ class Subject(BaseModel):
     def _is_there(cls, name: str, others: ValidationInfo) -> str:
         return name if others.data.get("if_there") else environments.require(name)
 
-    def __str__(self) -> str:
-        return f"{implementation(self.framework, self.environment)} {self.mode} {self.lane}"
 
-
-def _first_stays(subjects: list) -> list:
-    if subjects[0].if_there:
-        raise ValueError(f"{subjects[0]} is the first, which cannot be left out: take its if_there out")
-    return subjects
-
-
-SubjectList = Annotated[Grid[Item], AfterValidator(_first_stays)]
-"""A list of subjects, of which all but the first may be left out where they are not there."""
-
-Subjects = SubjectList[Subject]
-"""The first is the baseline."""
+Subjects = Grid[Subject]  # the first that is there is the baseline
 
 
 class RatedSubject(Subject):
@@ -187,32 +123,16 @@ class RatedSubject(Subject):
     learning_rates: Rates
 
 
-RatedSubjects = SubjectList[RatedSubject]
+RatedSubjects = Grid[RatedSubject]
 
 
-class Operator(BaseModel):
+class Operator(Given):
     """An operator at a base size, and the values that are varied from there, one at a time (see :func:`sizes`)."""
 
-    model_config = Strict.model_config
-
-    workload: OperatorName
+    workload: WorkloadName
     batch_size: BatchSize
     hyperparameters: Hyperparameters
-    vary: Annotated[dict[str, Counts], BeforeValidator(not_empty)]
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if "passes" in {*self.hyperparameters, *self.vary}:
-            raise ValueError("passes: take it out, and list the kinds of passes under passes")
-        for varied, batch_size, hyperparameters in sizes(self.model_dump()):
-            place = f"vary.{varied}" if varied else "its size"
-            try:
-                one = Condition(workload=self.workload, batch_size=batch_size, hyperparameters=hyperparameters)
-            except BenchlibError as error:
-                raise ValueError(f"{place}: {str(error).removeprefix('Condition: ')}") from None
-            if preflight.too_large(one):
-                raise ValueError(f"{place}: {preflight.TOO_LARGE}")
-        return self
+    vary: Annotated[dict[str, Counts], Field(min_length=1)]
 
 
 Operators = Grid[Operator]
@@ -221,15 +141,13 @@ Operators = Grid[Operator]
 def sizes(operator: Mapping[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
     """The sizes of an :class:`Operator`, its base first: what is varied, the batch size and the hyperparameters."""
     base = {"batch_size": operator["batch_size"], **operator["hyperparameters"]}
-    each = [(name, {**base, name: value}) for name, values in operator["vary"].items() for value in values]
-    each = [("", base), *((name, size) for name, size in each if size != base)]
+    varied = [(name, {**base, name: value}) for name, values in operator["vary"].items() for value in values]
+    each = [("", base), *((name, size) for name, size in varied if size != base)]
     return [(name, size.pop("batch_size"), size) for name, size in each]
 
 
-class Model(BaseModel):
+class Model(Given):
     """A workload with the sizes of its model."""
-
-    model_config = Strict.model_config
 
     workload: WorkloadName
     data: DataName
@@ -240,11 +158,17 @@ Models = Grid[Model]
 
 
 class Task(Model):
-    """A model, with its data and all that its conditions have in common."""
+    """A model, with its data, all that its conditions have in common, and how long they are trained."""
 
     batch_size: BatchSize
     learning_rate: Rate | None  # None: of a workload that does not train
     train_samples: Samples
+    epochs: Epochs | None  # of every run; None: it is not trained
+    most_epochs: Epochs | None = None  # a run that has not reached the threshold by then ends
+    threshold: float | None = None  # of the metric; None: there is none to reach
+
+
+Tasks = Grid[Task]
 
 
 def defaults(folder: Path) -> Defaults | None:
@@ -253,10 +177,7 @@ def defaults(folder: Path) -> Defaults | None:
     return typed(Defaults, path, read(path)) if path.exists() else None
 
 
-Kind = TypeVar("Kind", bound=BaseModel)
-
-
-def typed(kind: type[Kind], path: Path, given: Mapping[str, Any]) -> Kind:
+def typed(kind: type[BaseModel], path: Path, given: Mapping[str, Any]) -> Any:
     """The model of values; a BenchlibError names path, key and value of all that is wrong."""
     try:
         return kind(**given)

@@ -56,8 +56,8 @@ def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_pa
     limits = Lab(outputs=tmp_path).ceiling("cpu")
     assert len(limits.failures) == 4, "products and convolutions of each framework, whose knobs differ"
     assert math.isnan(limits.roof_s(Condition(workload="cnn")))
-    assert "could not be measured. A worker failed: worker died of this test" in ceiling_text(limits)
-    assert {row["crashed"] for row in failures_beside(limits)} == {True}
+    assert "could not be measured." in ceiling_text(limits)
+    assert failures_beside(limits)["crashed"].tolist() == [True] * 4
 
 
 @pytest.mark.parametrize("crashed", [True, False])
@@ -70,7 +70,7 @@ def test_limits_that_crashed_are_shown_where_nothing_is_measured_and_measured_ag
         lab = Lab(outputs=tmp_path)
         limits = lab.ceiling("cpu")
         assert lab.ceiling("cpu") == Lab(outputs=tmp_path, measures=Measures.NOTHING).ceiling("cpu") == limits
-        (row,) = failures_beside(limits)
+        row = failures_beside(limits).iloc[0]
         assert (row["failure"], row["crashed"]) == ("worker died of this test", crashed)
     assert len(measured) == 1 + crashed
 

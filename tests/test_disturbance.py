@@ -17,8 +17,8 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib.cache import Block, counted
+from benchlib.caveats import of_rows, throttled, unfinished
 from benchlib.condition import Condition
-from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.runner import interference, rounds
 from benchlib.runner.interference import (
     FAR_OFF,
@@ -221,7 +221,6 @@ def test_a_disturbed_control_is_no_interval_and_is_told(tmp_path: Path) -> None:
     assert row[["control", "control_low"]].isna().all()
     assert row["control_why"] == DISTURBED
     assert pd.isna(ratio_row(compared(tmp_path, {}))["control_why"])
-    assert "A/A: no ratio: more than half" in " ".join(disturbed_controls([comparison]))
     assert unfinished([comparison]) == [], "its width is not what it lacks"
 
 
@@ -248,8 +247,9 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert len(undisturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
-    (told,) = disturbed_runs([runs])
-    assert told.startswith(f"{TORCH}: 1 of 3 training runs were disturbed")
+    (told,) = of_rows(tidy.of_training(runs, part=0))
+    assert "Training runs were disturbed" in told
+    assert "(33 %)" in told
 
 
 @pytest.mark.parametrize("stop", [6.0, 0.5])
@@ -266,6 +266,8 @@ def test_a_run_that_was_stopped_before_the_threshold_is_in_no_time_to_it(tmp_pat
     assert [m.seed for m in runs.measurements if m.seed in set(undisturbed(runs.runs())["seed"])] == [1, 2]
     assert row["epoch_s"] == pytest.approx(before["epoch_s"][0], rel=0.02), "of the epochs that were not"
     assert runs.first_epoch(TORCH, with_compilation=False).estimate == pytest.approx(first_epoch, rel=0.02)
+    (told,) = of_rows(tidy.of_training(runs, part=0))
+    assert "(33 %)" in told
 
 
 @pytest.mark.parametrize(

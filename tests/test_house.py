@@ -20,7 +20,7 @@ ROOMS = {
     "runner": (2051, "runner"),
     "equivalence": (1878, "equivalence"),
     "stats": (1883, "stats"),
-    "notebooks": (3510, "study notebooks parameter_types findings doubts certificates plotting tables reprs"),
+    "notebooks": (3510, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
     "suite and report": (2361, "suite report tensorboard"),
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),

@@ -16,16 +16,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def read(text: str, folder: Path) -> dict:
-    path = folder / "batch_size.yaml"
-    path.write_text(text, encoding="utf-8")
-    return parameter_types.read(path)
+    (folder / "batch_size.yaml").write_text(text, encoding="utf-8")
+    return parameter_types.read(folder / "batch_size.yaml")
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("epochs: !!int '010'", "write it out: no alias, no tag"),
-        ("first: &first [1]\nsecond: *first", "no alias"),
         ("seeds: &x [*x]", "no alias"),
         ("epochs: 1\nseeds: [0]\nepochs: 2", "the key 'epochs' is there twice"),
         ("hyperparameters: {hidden: 1, hidden: 2}", "the key 'hidden' is there twice"),
@@ -38,30 +36,27 @@ def read(text: str, folder: Path) -> dict:
 )
 def test_what_would_be_read_otherwise_or_for_long_is_refused_at_once(text: str, told: str, tmp_path: Path) -> None:
     started = time.process_time()
-    with pytest.raises(BenchlibError) as refused:
+    with pytest.raises(BenchlibError, match=told) as refused:
         read(text, tmp_path)
     assert time.process_time() - started < 5  # tenths of a second; the bomb took a minute when it was validated
-    message = str(refused.value)
-    assert message.startswith(f"{tmp_path / 'batch_size.yaml'}: ")
-    assert told in message
-    assert len(message) < 600
+    assert str(refused.value).startswith(f"{tmp_path / 'batch_size.yaml'}: ")
+    assert len(str(refused.value)) < 600
 
 
 def test_values_are_read_as_they_are_written(tmp_path: Path) -> None:
     text = """
-        whole: [0, -3, +5, 4000]
-        fractions: [0.5, .5, 1., 1.0e-3, 1e-3, -2E5]
+        numbers: [0, -3, +5, 4000, 0.5, .5, 1., 1.0e-3, 1e-3, -2E5]
         texts: ["010", 'yes', cpu, forward+backward, 08, 010, 1:30, 0x10, 1_000, yes, off, 2024-01-01]
         others: [true, false, null, ~]
         nothing:
     """
-    values = read(text, tmp_path)
-    assert values["whole"] == [0, -3, 5, 4000]
-    assert values["fractions"] == [0.5, 0.5, 1.0, 0.001, 0.001, -2e5]
     words = ["010", "yes", "cpu", "forward+backward", "08", "010", "1:30", "0x10", "1_000", "yes", "off", "2024-01-01"]
-    assert values["texts"] == words, "which a parameter that is a number or a boolean refuses"
-    assert values["others"] == [True, False, None, None]
-    assert values["nothing"] is None
+    assert read(text, tmp_path) == {
+        "numbers": [0, -3, 5, 4000, 0.5, 0.5, 1.0, 0.001, 0.001, -2e5],
+        "texts": words,  # which a parameter that is a number or a boolean refuses
+        "others": [True, False, None, None],
+        "nothing": None,
+    }
 
 
 def test_damaged_files_are_refused_by_name_or_can_be_measured() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import nbformat
 import pytest
 import yaml
+from studies import ROOT, measured, planned, shown
 from synthetic_lab import SyntheticLab
 from test_suite import make_project, record_of, run_and_read, write_parameters
 
@@ -24,12 +25,12 @@ from benchlib.study import Study
 from benchlib.suite import plan
 from benchlib.worker.steady import NOT_STEADY
 
-ROOT = Path(__file__).resolve().parents[1]
 QUICK = ROOT / "parameters" / "quick"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MEASURING = [path.stem for path in NOTEBOOKS if notebooks.has_design(path)]
 SHIPPED = [path for path in sorted((ROOT / "parameters").glob("*/*.yaml")) if path.stem in MEASURING]
 EMBEDDED = {"digits", "random", "digits_sequence", "digits_graph", "number_names", "pydoc"}  # need no download
+MOST_LINES = 60  # of a notebook's code, so that it is read
 
 MINE = """
 from benchlib.parameter_types import *
@@ -53,15 +54,7 @@ bars = Bars(quantity="throughput_ratio", xlabel="relative", labels="label")
 study.figure("ratios", Picture(caption="Less is burnt.", panels=[bars]))
 """
 TABLE = 'study.table("ratios", Table("Less is burnt.", "throughput_ratio", ("label", *RATIO)), report=True)'
-
-
-def write_mine(*cells: tuple[str, str], burns: Any = (1.0, 3.0), **more: Any) -> tuple[Path, Path]:
-    """Write the notebook and the parameter file of an experiment of one's own; cells are sources with their tags."""
-    made = [nbformat.v4.new_code_cell(source, metadata={"tags": [tag] if tag else []}) for source, tag in cells]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel}), "notebooks/mine.ipynb")
-    write_parameters("mine", burns=list(burns), **more)
-    return Path("notebooks/mine.ipynb"), Path("parameters/quick/mine.yaml")
+TAGGED = [(MINE, "parameters"), (DESIGN, "design")]
 
 
 @pytest.fixture
@@ -70,13 +63,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_framework: None
     write_parameters("defaults", precision=0.9, pilot=3, block_s=0.004, margin=0.05, minutes=0.5)
 
 
+def write_mine(*cells: tuple[str, str], burns: Any = (1.0, 3.0)) -> tuple[Path, Path]:
+    """Write the notebook and the parameter file of an experiment of one's own; cells are sources with their tags."""
+    made = [nbformat.v4.new_code_cell(source, metadata={"tags": [tag] if tag else []}) for source, tag in cells]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel}), "notebooks/mine.ipynb")
+    write_parameters("mine", burns=list(burns))
+    return Path("notebooks/mine.ipynb"), Path("parameters/quick/mine.yaml")
+
+
 def test_a_notebook_and_a_parameter_file_are_all_that_an_experiment_takes(
     project: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copy(ROOT / "notebooks" / "report.ipynb", "notebooks")
     monkeypatch.setenv("BENCHLIB_PLUGINS", str(ROOT / "tests" / "doubles"))  # what it is of: no part of the project
-    show = [(source, "") for source in ("study.measure()", SHOWN, TABLE, "study.finish()")]
-    write_mine((MINE, "parameters"), (DESIGN, "design"), *show)
+    write_mine(*TAGGED, *((source, "") for source in ("study.measure()", SHOWN, TABLE, "study.finish()")))
     code, said = run_and_read()
     assert code == 0, said
     record = record_of("mine")
@@ -84,57 +85,34 @@ def test_a_notebook_and_a_parameter_file_are_all_that_an_experiment_takes(
     assert record["parameters"]["settings"]["pilot"] == 3, "of the profile's defaults"
     assert len([file for file in record["files"] if file.startswith("measurements/")]) >= 3
     page = Path("outputs/quick/report.html").read_text(encoding="utf-8")
-    for shown in (">Mine</h3>", "Which burns less?", "<figcaption>", "burn_ms=3"):
-        assert shown in page
+    assert all(text in page for text in (">Mine</h3>", "Which burns less?", "<figcaption>", "burn_ms=3"))
     assert not list(manifest.wrong_files(record, Path("outputs/quick")))
 
 
 def test_the_suite_executes_the_two_tagged_cells_only(project: None) -> None:
-    notebook, file = write_mine(("1 / 0", ""), (MINE, "parameters"), (DESIGN, "design"), ("1 / 0", ""))
-    made = notebooks.design(notebook, file)
+    made = notebooks.design(*write_mine(("1 / 0", ""), *TAGGED, ("1 / 0", "")))
     assert [[one.hyperparameters["burn_ms"] for one in group] for group in made.groups] == [[1.0, 3.0]]
     assert [item.name for item in plan.plan("quick")] == ["mine", "report"]
 
 
 @pytest.mark.parametrize(
-    ("burns", "told"),
+    ("cells", "burns", "told"),
     [
-        ([0], "parameters/quick/mine.yaml: burns.0: 0: Input should be greater than 0"),
-        (["much"], "parameters/quick/mine.yaml: burns.0: 'much'"),
-        ([1.0, -1.0], "parameters/quick/mine.yaml: burns.1: -1.0"),
+        (TAGGED, [1.0, -1.0], "parameters/quick/mine.yaml: burns.1: -1.0: Input should be greater than 0"),
+        ([(MINE, ""), TAGGED[1]], [1.0], "has to have the tag parameters"),
+        ([TAGGED[0], ("1 / 0", "design")], [1.0], "the cell tagged design: ZeroDivisionError"),
+        ([TAGGED[0], (DESIGN.replace('"mine"', '"yours"'), "design")], [1.0], "has to make Study('mine', ...)"),
     ],
 )
-def test_a_wrong_value_of_ones_own_is_refused_by_file_and_key(project: None, burns: list, told: str) -> None:
-    write_mine((MINE, "parameters"), (DESIGN, "design"), burns=burns)
+def test_what_is_wrong_in_ones_own_is_refused_by_name(project: None, cells: list, burns: list, told: str) -> None:
+    write_mine(*cells, burns=burns)
     code, said = run_and_read()
-    assert (code, said.startswith(f"error: {told}")) == (2, True), said
+    assert (code, told in said, "/mine." in said) == (2, True, True), said
     assert not Path("outputs").exists()
 
 
-@pytest.mark.parametrize(
-    ("cells", "told"),
-    [
-        ([(MINE, ""), (DESIGN, "design")], "has to have the tag parameters"),
-        ([(MINE, "parameters"), ("1 / 0", "design")], "the cell tagged design: ZeroDivisionError"),
-        ([(MINE, "parameters"), (DESIGN.replace('"mine"', '"yours"'), "design")], "has to make Study('mine', ...)"),
-    ],
-)
-def test_a_notebook_without_its_tag_or_its_study_is_refused_by_name(project: None, cells: list, told: str) -> None:
-    write_mine(*cells)
-    code, said = run_and_read()
-    assert code == 2
-    assert "notebooks/mine.ipynb: " in said
-    assert told in said
-
-
-def planned(name: str, **changes: Any) -> Study:
-    """The study of one of the project's notebooks, with quick's parameters and these changes."""
-    file = QUICK / f"{name}.yaml"
-    return notebooks.design(ROOT / "notebooks" / f"{name}.ipynb", file, **changes)
-
-
-def changed(name: str, place: str, value: object, folder: Path) -> Path:
-    """A copy of quick's parameter file with one value changed; ``place`` goes down with dots."""
+def changed(name: str, place: str, value: object, folder: Path) -> tuple[Path, Path]:
+    """A notebook, and a copy of quick's parameter file with one value changed; ``place`` goes down with dots."""
     values: dict[str, Any] = {"settings": {}, **parameter_types.read(QUICK / f"{name}.yaml")}
     *parents, last = [int(part) if part.isdigit() else part for part in place.split(".")]
     inner: Any = values
@@ -144,53 +122,47 @@ def changed(name: str, place: str, value: object, folder: Path) -> Path:
     shutil.copy(QUICK / DEFAULTS, folder)
     file = folder / f"{name}.yaml"
     file.write_text(yaml.dump(values), encoding="utf-8")
-    return file
+    return ROOT / "notebooks" / f"{name}.ipynb", file
 
 
 WRONG = [
-    ("batch_size", "workload", "cnnn", ["workload: 'cnnn'", "did you mean 'cnn'"]),
-    ("batch_size", "subjects.1.framework", "mindspoer", ["subjects.1.framework: 'mindspoer'", "'mindspore'"]),
-    ("batch_size", "subjects.0.mode", "eagre", ["subjects.0.mode: 'eagre'", "did you mean 'eager'"]),
-    ("batch_size", "device", "cdua", ["device: 'cdua'", "did you mean 'cuda'"]),
-    ("batch_size", "data", "digit", ["data: 'digit'", "did you mean 'digits'"]),
-    ("batch_size", "batch_sizes", [8, 0], ["batch_sizes.1: 0", "greater than or equal to 1"]),
-    ("batch_size", "batch_sizes", [2.5], ["batch_sizes.0: 2.5", "integer"]),
-    ("batch_size", "batch_sizes", 64, ["batch_sizes: 64", "list"]),
-    ("batch_size", "batch_sizes", [], ["batch_sizes: []", "at least one value"]),
-    ("batch_size", "batch_sizes", [8, 8], ["batch_sizes: [8, 8]", "twice"]),
-    ("batch_size", "batch_sizes", [2048], ["batch_sizes: 2048", "1437 training samples"]),
-    ("batch_size", "train_samples", 100, ["batch_size 512 is larger than the 100 training samples"]),
-    ("batch_size", "seeds", [0, 2**63], ["seeds.1: 9223372036854775808", "the most is 4,294,967,295"]),
-    ("batch_size", "epochs", 0, ["epochs: 0"]),
-    ("batch_size", "epochs", 10**30, ["epochs: 10000", "the most is 100,000"]),
-    ("batch_size", "settings.precision", 1e-12, ["precision: 1e-12", "below 0.1 % cannot be resolved"]),
-    ("batch_size", "settings.block_s", float("inf"), ["block_s: inf"]),
-    ("batch_size", "settings.pilot", 10**30, ["pilot: 1000000", "the most is 1,000"]),
-    ("batch_size", "settings.margin", float("nan"), ["margin: nan", "less than 1"]),
-    ("batch_size", "hyperparameters", {"image_sise": 8}, ["hyperparameters", "did you mean 'image_size'"]),
-    ("batch_size", "hyperparameters", {"image_size": 7}, ["hyperparameters", "16, 32, 8"]),
-    ("batch_size", "batch_sise", [8], ["unknown key 'batch_sise'", "did you mean 'batch_sizes'"]),
-    ("batch_size", "self", 1, ["unknown key 'self'"]),
-    ("inference", "workload", "cnn", ["workload: 'cnn'", "its steps are not those of inference"]),
-    ("inference", "hyperparameters", {"image_size": 10**9}, ["{'image_size': 1000000000}", "larger than"]),
-    ("inference", "batch_sizes", [1, 10**30], ["batch_sizes: 1000000000000000000000000000000: ", "larger than"]),
-    ("inference", "batch_sizes", list(range(1, 1200)), ["more than 2,000 conditions"]),
+    ("batch_size", "workload", "cnnn", "workload: 'cnnn'.*did you mean 'cnn'"),
+    ("batch_size", "subjects.1.framework", "mindspoer", "subjects.1.framework: 'mindspoer'.*'mindspore'"),
+    ("batch_size", "subjects.0.mode", "eagre", "subjects.0.mode: 'eagre'.*did you mean 'eager'"),
+    ("batch_size", "device", "cdua", "device: 'cdua'.*did you mean 'cuda'"),
+    ("batch_size", "data", "digit", "data: 'digit'.*did you mean 'digits'"),
+    ("batch_size", "batch_sizes", [8, 0], "batch_sizes.1: 0.*greater than or equal to 1"),
+    ("batch_size", "batch_sizes", [2.5], "batch_sizes.0: 2.5.*integer"),
+    ("batch_size", "batch_sizes", 64, "batch_sizes: 64.*list"),
+    ("batch_size", "batch_sizes", [], r"batch_sizes: \[\].*at least 1 item"),
+    ("batch_size", "batch_sizes", [8, 8], r"batch_sizes: \[8, 8\].*twice"),
+    ("batch_size", "batch_sizes", [2048], "batch_sizes: 2048.*1437 training samples"),
+    ("batch_size", "train_samples", 100, "batch_size 512 is larger than the 100 training samples"),
+    ("batch_size", "seeds", [0, 2**63], "seeds.1: 9223372036854775808.*the most is 4,294,967,295"),
+    ("batch_size", "epochs", 10**30, "epochs: 10000.*the most is 100,000"),
+    ("batch_size", "settings.precision", 1e-12, "precision 1e-12.*below 0.1 % cannot be resolved"),
+    ("batch_size", "settings.pilot", 10**30, "pilot 1000000.*up to 1000"),
+    ("batch_size", "settings.margin", float("nan"), "margin nan"),
+    ("batch_size", "hyperparameters", {"image_sise": 8}, "hyperparameters.*did you mean 'image_size'"),
+    ("batch_size", "hyperparameters", {"image_size": 7}, "hyperparameters.*16, 32, 8"),
+    ("batch_size", "batch_sise", [8], "unknown key 'batch_sise'.*did you mean 'batch_sizes'"),
+    ("batch_size", "self", 1, "unknown key 'self'"),
+    ("inference", "workload", "cnn", "workload: 'cnn'.*its steps are not those of inference"),
+    ("inference", "batch_sizes", [1, 10**30], "batch_sizes: 1000000000000000000000000000000: .*larger than"),
 ]
 
 
 @pytest.mark.parametrize(("name", "place", "value", "told"), WRONG, ids=lambda value: str(value)[:20])
 def test_a_wrong_value_is_refused_by_file_key_and_value(
-    name: str, place: str, value: object, told: list[str], tmp_path: Path
+    name: str, place: str, value: object, told: str, tmp_path: Path
 ) -> None:
-    file = changed(name, place, value, tmp_path)
-    with pytest.raises(BenchlibError) as refused:
-        notebooks.design(ROOT / "notebooks" / f"{name}.ipynb", file)
-    lines = str(refused.value).splitlines()
-    assert all(line.startswith(f"{file}: ") for line in lines)
-    assert any(all(part in line for part in told) for line in lines), str(refused.value)
+    notebook, file = changed(name, place, value, tmp_path)
+    with pytest.raises(BenchlibError, match=told) as refused:
+        notebooks.design(notebook, file)
+    assert all(line.startswith(f"{file}: ") for line in str(refused.value).splitlines())
 
 
-def test_all_that_is_wrong_is_told_at_once_in_few_lines(tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_told_at_once_in_few_lines() -> None:
     with pytest.raises(BenchlibError) as refused:
         planned("batch_size", device="gpu", epochs=0, colour="red", data="n" * 300_000)
     lines = str(refused.value).splitlines()
@@ -202,18 +174,17 @@ def test_all_that_is_wrong_is_told_at_once_in_few_lines(tmp_path: Path) -> None:
 
 
 def test_the_defaults_of_a_profile_reach_its_notebooks_whose_own_settings_win(tmp_path: Path) -> None:
-    file = changed("inference", "settings.pilot", 7, tmp_path)
-    made = notebooks.design(ROOT / "notebooks" / "inference.ipynb", file)
-    assert made.settings == {**planned("inference").settings, "pilot": 7}
+    notebook, file = changed("inference", "settings.pilot", 7, tmp_path)
+    assert notebooks.design(notebook, file).settings == {**planned("inference").settings, "pilot": 7}
     defaults = {**parameter_types.read(QUICK / DEFAULTS), "marge": 1}
     (tmp_path / DEFAULTS).write_text(yaml.dump(defaults), encoding="utf-8")
     with pytest.raises(BenchlibError, match=rf"^{tmp_path / DEFAULTS}: unknown key 'marge': did you mean 'margin'"):
-        notebooks.design(ROOT / "notebooks" / "inference.ipynb", file)
+        notebooks.design(notebook, file)
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_shipped_parameters_are_valid(file: Path, torch_2_9: None) -> None:
-    made = notebooks.design(ROOT / "notebooks" / f"{file.stem}.ipynb", file)
+    made = planned(file.stem, file.parent.name)
     assert len(made.every) >= 2
     if file.parent.name in {"quick", "frameworks"}:
         assert {one.data for one in made.every} <= EMBEDDED
@@ -222,12 +193,12 @@ def test_shipped_parameters_are_valid(file: Path, torch_2_9: None) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_committed_without_outputs(path: Path) -> None:
+def test_a_notebook_is_short_and_committed_without_outputs(path: Path) -> None:
     read = nbformat.read(path, as_version=4)
     nbformat.validate(read)
     code = [cell for cell in read.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-    assert read.cells[0].source.startswith("# ")
+    assert sum(len(cell.source.splitlines()) for cell in code) <= MOST_LINES
 
 
 @pytest.mark.parametrize("name", MEASURING)
@@ -248,17 +219,9 @@ def test_by_itself_a_notebook_measures_what_quick_does_or_a_part_of_it(name: str
 
 def batch_sizes(folder: Path, lab: SyntheticLab | None = None, **made_up: Any) -> Study:
     """The study of batch sizes, measured and shown."""
-    made = planned("batch_size", batch_sizes=[4, 32, 64])
-    made.measure(lab or SyntheticLab(folder, **made_up))
-    variables = {**made.parameters, "study": made}
-    for cell in notebooks.cells(ROOT / "notebooks" / "batch_size.ipynb"):
-        if cell.kind == "code" and not cell.tags and cell.source not in {"study.measure()", "study.finish()"}:
-            exec(cell.source, variables)
+    made = measured("batch_size", lab or SyntheticLab(folder, **made_up), batch_sizes=[4, 32, 64])
+    shown(made)
     return made
-
-
-def ratios_of(made: Study) -> Any:
-    return made.rows("throughput_ratio").set_index("batch_size")
 
 
 def test_sizes_are_compared_each_with_its_own_baseline_and_summed_up(tmp_path: Path) -> None:
@@ -266,9 +229,9 @@ def test_sizes_are_compared_each_with_its_own_baseline_and_summed_up(tmp_path: P
     made = batch_sizes(tmp_path, lab)
     compared = [asked[1] for asked in lab.asked if asked[0] == "compare"]
     assert [[one.batch_size for one in group] for group in compared] == [[4, 4], [32, 32], [64, 64]]
-    assert ratios_of(made)["estimate"].tolist() == pytest.approx([1 / 3] * 3, rel=0.05)
+    assert made.rows("throughput_ratio")["estimate"].tolist() == pytest.approx([1 / 3] * 3, rel=0.05)
     summary = made.summary()
-    assert "slower in 3 of 3" in summary["answers"][0]
+    assert summary["answers"][0].startswith("Slower than PyTorch eager tuned: MindSpore graph tuned in 3 of 3 (down to")
     assert all((tmp_path / path).is_file() for path in [*summary["figures"], *summary["tables"]])
     assert summary["measurements"]
     assert (summary["failures"], summary["warnings"]) == (0, [])
@@ -276,10 +239,10 @@ def test_sizes_are_compared_each_with_its_own_baseline_and_summed_up(tmp_path: P
 
 def test_an_interval_that_includes_1_is_no_difference_shown_and_a_narrow_one_the_same(tmp_path: Path) -> None:
     noise = itertools.cycle([0.0100, 0.0106, 0.0094, 0.0101])  # over processes, whatever their condition
-    wide = batch_sizes(tmp_path, step=lambda condition: next(noise), spread=0.0)
-    assert wide.summary()["answers"][0].count("no difference shown in 3") == 1
-    narrow = batch_sizes(tmp_path, step=lambda condition: 0.01, spread=0.002)
-    assert "the same within 5 % in 3" in narrow.summary()["answers"][0]
+    wide = batch_sizes(tmp_path, step=lambda condition: next(noise), spread=0.0).summary()
+    assert wide["answers"][0] == "No difference shown: MindSpore graph tuned in 3 of 3."
+    narrow = batch_sizes(tmp_path, step=lambda condition: 0.01, spread=0.002).summary()
+    assert narrow["answers"][0] == "The same within 5 %: MindSpore graph tuned in 3 of 3."
 
 
 def test_models_that_differ_and_failures_have_no_ratio(tmp_path: Path) -> None:
@@ -288,9 +251,7 @@ def test_models_that_differ_and_failures_have_no_ratio(tmp_path: Path) -> None:
         differs=lambda one: one.framework == "mindspore" and one.batch_size == 4,
         fails=lambda one: one.framework == "mindspore" and one.batch_size == 64,
     )
-    ratios = ratios_of(made)
-    assert ratios["why"].isna().tolist() == [False, True, False]
-    assert ratios["estimate"].isna().tolist() == [True, False, True]
+    assert made.rows("throughput_ratio")["estimate"].isna().tolist() == [True, False, True]
     assert len(made.failures()) == 1, "five processes of one condition"
     assert "the worker died" in made.show_failures().data
 
@@ -298,20 +259,20 @@ def test_models_that_differ_and_failures_have_no_ratio(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("best", "told"), [(64, "lower at both ends"), (16, "no inner maximum is shown")])
 def test_where_accuracy_is_highest_is_told_with_whether_it_is_an_end(best: int, told: str, tmp_path: Path) -> None:
     made = batch_sizes(tmp_path, metric=lambda c, seed, epoch: 0.9 if c.batch_size == best else 0.5 + 0.01 * seed)
-    (found,) = (one for one in made.summary()["findings"] if "highest at batch size" in one)
-    assert re.search(rf"highest at batch size {best}, 90\.0 %.*{told}", found)
+    assert re.search(rf"highest at batch size {best}, 90\.0 %.*{told}", " ".join(made.summary()["findings"]))
 
 
-def test_processes_that_were_not_steady_or_not_alone_are_told(tmp_path: Path) -> None:
+def test_processes_that_were_not_steady_or_not_alone_are_warned_of(tmp_path: Path) -> None:
     made = batch_sizes(tmp_path)
     first = made.comparisons[0].measurements[0]
     first.steady = NOT_STEADY
     first.blocks[0].idle_cpu_s = first.blocks[0].wall_s
     del made.frame  # computed once
-    told = made.warnings()
-    assert len(told) == 2
-    assert "80% of its processes were steady" in told[0]
-    assert made.summary()["warnings"] == told
+    not_steady, not_alone = made.summary()["warnings"]
+    assert "not steady" in not_steady
+    assert "cnn PyTorch eager" in not_steady
+    assert "(20 %)" in not_steady
+    assert "should sleep" in not_alone
 
 
 def test_a_limit_of_the_machine_that_could_not_be_measured_counts_as_failed(tmp_path: Path) -> None:
@@ -325,7 +286,6 @@ def test_a_limit_of_the_machine_that_could_not_be_measured_counts_as_failed(tmp_
 
 
 def test_data_are_named_for_what_they_are(tmp_path: Path) -> None:
-    made = planned("batch_size", train_samples=600)
-    made.measure(SyntheticLab(tmp_path))
+    made = measured("batch_size", SyntheticLab(tmp_path), train_samples=600)
     assert "Trained on 600 of the training images only" in made.caveat
     assert any("nothing about CIFAR-10" in note for note in made.notes)

@@ -20,7 +20,7 @@ JAX = {"framework": "jax", "environment": "jax", "mode": "graph", "lane": "tuned
 MXNET = {"framework": "mxnet", "environment": "mxnet", "mode": "graph", "lane": "tuned"}
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
-NOT_THERE = "Not measured in jax: environment 'jax' is not there: benchlib environment create jax makes it"
+NOT_THERE = "Not measured in JAX: environment 'jax' is not there: benchlib environment create jax makes it"
 FIVE = {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
 
 
@@ -56,7 +56,7 @@ def test_one_that_is_not_there_is_left_out_and_the_notebook_says_how_to_make_it(
     with_jax = {key: [PYTORCH, {**JAX, "if_there": True}]}
     assert planned("batch_size", **with_jax).every == planned("batch_size", **{key: [PYTORCH]}).every
     made = measured("batch_size", SyntheticLab(tmp_path), **with_jax)
-    assert [note.split(" makes it")[0] + " makes it" for note in made.notes if "in jax" in note] == [NOT_THERE]
+    assert [note.split(" makes it")[0] + " makes it" for note in made.notes if "in JAX" in note] == [NOT_THERE]
     assert made.rows("samples_per_second")["estimate"].notna().all()
     assert made.summary()["failures"] == 0
 
@@ -76,7 +76,7 @@ def test_of_a_workload_that_its_framework_has_no_file_of_it_is_left_out(tmp_path
     }
     assert by_workload == {"gcn": ["pytorch", "mindspore"], "cnn": ["pytorch", "mindspore", "mxnet"]}
     notes = measured("frameworks", SyntheticLab(tmp_path), **asked).notes
-    assert "Not measured in mxnet: gcn, of which it has no file." in notes
+    assert "Not measured in MXNet: gcn, of which it has no file." in notes
     with pytest.raises(BenchlibError, match="framework of workload 'gcn'"):
         planned("frameworks", **with_more(MXNET, environment="default"))
 
@@ -96,15 +96,10 @@ def test_the_profile_frameworks_without_any_of_their_environments_is_of_those_th
         assert {condition.framework for condition in one.conditions} <= {"pytorch", "mindspore"}
 
 
-def test_the_first_has_to_be_there() -> None:
-    with pytest.raises(BenchlibError, match=r"subjects: .*jax jax graph tuned is the first, which cannot be left out"):
-        planned("batch_size", subjects=[{**JAX, "if_there": True}, PYTORCH])
-
-
 def test_a_file_is_right_or_wrong_whatever_is_there() -> None:
     with pytest.raises(BenchlibError, match=r"subjects\.2\.mode: 'grahp'"):
         planned("batch_size", **with_more(JAX, if_there=True, mode="grahp"))
-    with pytest.raises(BenchlibError, match="jax jax graph tuned is there twice"):
+    with pytest.raises(BenchlibError, match=r"jax.* is there twice"):
         planned("batch_size", **with_more(JAX, JAX, if_there=True))
-    with pytest.raises(BenchlibError, match="pytorch eager tuned is there twice"):
+    with pytest.raises(BenchlibError, match="the same condition twice: cnn pytorch"):
         planned("batch_size", **with_more(PYTORCH, if_there=True))
