@@ -49,9 +49,10 @@ test-core: ## Test the core alone, with the newest Python (3.13, 3.12 ...) and p
 lab: $(INSTALLED) ## Open JupyterLab on a page of the notebooks and where each stands (ARGS="--allow-root --port=8889": its options)
 	$(BIN)/python -m benchlib lab --profile $(PROFILE) $(if $(ARGS),-- $(ARGS))
 
-lint: $(INSTALLED) ## Check style, format, and that each floor of the house imports only floors below
+lint: $(INSTALLED) ## Check style, format, types, and that each floor of the house imports only floors below
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy
 	$(BIN)/lint-imports --no-logo
 
 # Where pip finds torch's build with CUDA, the lock takes in CUDA's packages too: lock where it finds the CPU build.

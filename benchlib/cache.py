@@ -144,7 +144,7 @@ class Result(BaseModel):
     crashed: bool = False  # something failed, though nothing was refused: the next run tries again
 
 
-_TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
+_TABLES: dict[str, type[BaseModel]] = {"blocks": Block, "trace": Sample, "epochs": Epoch}
 _TYPES = {
     **{int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()},
     **{float | None: pa.float64(), bool | None: pa.bool_()},

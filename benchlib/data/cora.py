@@ -60,6 +60,11 @@ def load() -> Graph:
 class _Csr:
     """A pickled scipy matrix of compressed rows, whatever scipy is installed."""
 
+    _shape: tuple[int, int]
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
     def dense(self) -> np.ndarray:
         """Float32, by what scipy calls its parts; unpickled, they are attributes."""
         dense = np.zeros(self._shape, dtype=np.float32)

@@ -72,7 +72,7 @@ def load(size: int) -> Sequences:
                 f"each; {_remedy()}"
             )
         found.append(([texts[key] for key in keys], labels))
-    return from_texts(*found, size, str(place), note)
+    return from_texts(*found, size=size, source=str(place), note=note)
 
 
 def _is_original(place: Path) -> bool:

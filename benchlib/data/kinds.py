@@ -42,12 +42,12 @@ def _sequences(module: ModuleType, condition: Chosen) -> Prepared:
 
 def _translations(module: ModuleType, condition: Chosen) -> Prepared:
     pairs, sizes = module.load(), (condition.hyperparameters[name] for name in ("words", "target_words", "length"))
-    return translations.arrays(pairs, *sizes, condition.train_samples), _about(pairs)
+    return translations.arrays(pairs, *sizes, samples=condition.train_samples), _about(pairs)
 
 
 def _corpus(module: ModuleType, condition: Chosen) -> Prepared:
     loaded, sizes = module.load(), (condition.hyperparameters[name] for name in ("words", "length", "masked"))
-    return corpus.arrays(loaded, *sizes, condition.train_samples), _about(loaded)
+    return corpus.arrays(loaded, *sizes, samples=condition.train_samples), _about(loaded)
 
 
 def _about(loaded: Any) -> dict[str, Any]:

@@ -42,4 +42,4 @@ def load() -> Pairs:
 
     splits = ("train", "test_2016_flickr")
     both = [list(zip(lines(f"{one}.en.gz"), lines(f"{one}.fr.gz"), strict=True)) for one in splits]
-    return Pairs(*both, str(paths["train.en.gz"].parent))
+    return Pairs(*both, source=str(paths["train.en.gz"].parent))

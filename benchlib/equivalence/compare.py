@@ -130,7 +130,7 @@ def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str,
     """
     tolerance = _training_tolerance(condition)
     apart, steps = _apart(*losses), losses.shape[1]
-    before, largest = parting(*losses, tolerance)
+    before, largest = parting(*losses, tolerance=tolerance)
     differences = {f"step {step}": float(one) for step, one in enumerate(apart[:before], 1)}
     own = {}
     if before < steps:

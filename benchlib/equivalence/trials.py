@@ -161,6 +161,7 @@ class Rounded:
         """A trial of the reference from weights that are moved, ``ZERO_MOVED`` times; None: it could not be asked."""
         with self._lock, suppress(WorkerFailed):  # which explains nothing, as below, and is said there
             return [self._made(reference, trial, number) for number in range(1, ZERO_MOVED + 1)]
+        return None
 
     def complete(self, reference: Condition, trial: int, expected: Arrays) -> None:
         """Have the reference make a trial that it has not made so far."""

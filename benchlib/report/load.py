@@ -34,7 +34,7 @@ class Results:
         self.stale: dict[str, str] = {}  # by notebook, what has changed since
         self.wrong: list[str] = []  # a sentence on each file that is damaged, changed or gone
         project = (path.stem for path in root().glob("notebooks/[!.]*.ipynb"))
-        names = sorted({*manifest.names(self.folder), *project} - {"report"})
+        names = sorted({*manifest.read_all(self.folder), *project} - {"report"})
         self.changed = manifest.all_wrong(self.folder, names)
         for name in names:
             try:

@@ -32,7 +32,8 @@ def one_interrupt() -> Iterator[None]:
             try:
                 before(number, frame)
             except KeyboardInterrupt as interrupt:
-                interrupt._render_traceback_ = lambda: [STOPPED]  # IPython shows that: where it was is of no use
+                # IPython shows that: where it was is of no use.
+                interrupt._render_traceback_ = lambda: [STOPPED]  # type: ignore[attr-defined]
                 raise
 
     signal.signal(signal.SIGINT, once)

@@ -341,7 +341,7 @@ def _indicators(
     rows = []
     for name in quantities:
         ends = (float(values.get(f"{name}{end}", math.nan)) for end in ("", "_low", "_high"))
-        interval = Interval(*ends, values["processes"])
+        interval = Interval(*ends, processes=values["processes"])
         why = None if math.isfinite(interval.estimate) else _why_not(name, values)
         rows.append(row(name, condition, interval, failed=values["failed"], why=why, files=values["measurements"]))
     return rows

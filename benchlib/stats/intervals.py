@@ -31,7 +31,8 @@ class Interval:
 
     def map(self, change: Callable[[float], float]) -> Interval:
         """Of what a monotonous ``change`` makes of the value."""
-        return Interval(change(self.estimate), *sorted((change(self.low), change(self.high))), self.processes)
+        low, high = sorted((change(self.low), change(self.high)))
+        return Interval(change(self.estimate), low, high, self.processes)
 
     def excludes(self, value: float) -> bool:
         """Is ``value`` outside the interval? False where there is no interval: nothing has been shown."""

@@ -19,9 +19,13 @@ class Proof(Protocol):
 
     condition: Condition
     verdict: str
+    file: str | None
     same: bool
+    unrounded: bool
     reason: str | None
     crashed: bool
+
+    def model_dump_json(self, *, exclude: set[str]) -> str: ...
 
 
 class Frame(pd.DataFrame):

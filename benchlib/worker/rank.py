@@ -28,7 +28,7 @@ def main() -> None:
     path, framework = sys.argv[1:]
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.environ.get("MS_ROLE") == "MS_SCHED":  # msrun starts its scheduler from the same script
-        frameworks.session_class(framework).schedule()
+        frameworks.session_class(framework).schedule()  # type: ignore[attr-defined]
         return
     try:
         end = socket.socket(socket.AF_UNIX)
