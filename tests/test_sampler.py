@@ -1,4 +1,4 @@
-"""The sampler's GPU readings, with a driver made up here: no GPU has been at hand."""
+"""The sampler's GPU readings, with a driver made up here."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ other masks move a bias by up to 1.9 times as much, of ``resnet50`` in the lane 
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
 """The same on an NVIDIA GPU, whose libraries sum in other orders. TF32 is off in the gate
-(``benchlib.provenance.knobs.GATE``). Not set from a run on a GPU: none has been at hand.
+(``benchlib.provenance.knobs.GATE``). Not set from a run on a GPU; what one showed is in docs/gallery/gpu.
 """
 
 HALF_TOLERANCES = {
