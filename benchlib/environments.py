@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchlib.errors import BenchlibError, shown, unknown
+from benchlib.errors import REMEDIES, BenchlibError, shown, unknown
 from benchlib.interpreters import probe
 
 DEFAULT = "default"  # of the interpreter that starts the workers
@@ -274,16 +274,20 @@ def register(environment: Environment) -> None:
 
 @contextmanager
 def changing() -> Iterator[None]:
-    """Hold the lock of :func:`folder`; a BenchlibError if another process does, or where it cannot be had."""
+    """Hold the lock of :func:`folder`; a BenchlibError where it cannot be had, or what is changed cannot be written."""
     try:
         folder().mkdir(exist_ok=True)
         with open(folder() / ".lock", "a", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                other = "another benchlib environment command is at work there: wait"
+                why = other if isinstance(error, BlockingIOError) else f"cannot be locked ({error.strerror})"
+                raise BenchlibError(f"{folder()}: {why}") from None
             yield
-    except BlockingIOError:
-        raise BenchlibError(f"{folder()}: another benchlib environment command is at work there: wait") from None
     except OSError as error:
-        raise BenchlibError(f"{folder()}: cannot be written or locked ({error.strerror})") from None
+        remedy = REMEDIES.get(error.errno, "mend that")
+        raise BenchlibError(f"{error.filename or folder()}: {error.strerror or error}: {remedy}") from None
 
 
 def _record(name: str) -> Path:

@@ -295,8 +295,17 @@ def test_where_there_are_no_file_locks_it_is_said(project, quickly, monkeypatch,
     monkeypatch.setattr(environments.fcntl, "flock", without)
     for command in (["create", "small"], ["add", "mine", "--python", sys.executable]):
         assert main(["environment", *command]) == 2
-        assert ".environments: cannot be written or locked (Function" in capsys.readouterr().err
+        assert ".environments: cannot be locked (Function" in capsys.readouterr().err
     assert left(project) == []
+
+
+def test_a_full_disk_is_not_called_one_without_locks(project, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(BenchlibError, match=r"\.environments: No space left on device: free space there"):
+        environments.add("mine", sys.executable)
 
 
 def test_what_is_no_interpreter_is_not_added(tmp_path, project):
