@@ -183,7 +183,7 @@ def test_one_whose_requirements_have_changed_has_to_be_removed_first(quickly, pr
 
 def test_a_package_that_cannot_be_installed_leaves_nothing(project, monkeypatch, capfd):
     for command, said in (
-        (["false"], "false ended with exit code 1"),
+        (["false"], "small ended with exit code 1"),
         ([sys.executable, "-m", "venv", "--without-pip"], "toybox is not installed: 1.0 is asked for"),
         (["mkdir"], "bin/python: cannot be started"),
     ):
