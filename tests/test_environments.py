@@ -308,6 +308,11 @@ def test_a_record_that_is_none_is_told(project, capsys):
     assert "mine.json: is no record" in capsys.readouterr().out
 
 
+def test_hidden_files_are_no_requirements(project):
+    (project / "environments" / "._small.txt").write_bytes(b"\x00\x05\x16\x07")
+    assert environments.offered() == ["small"]
+
+
 def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):
     monkeypatch.setattr(environments, "root", lambda: ROOT)
     names = [path.stem for path in (ROOT / "environments").glob("*.txt")]
