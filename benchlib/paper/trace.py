@@ -30,27 +30,23 @@ from benchlib.worker import files, service
 
 FIGURES = (".svg", ".png", ".pdf")
 
-MATCHES = "matches"
-"""Verdict on a file that would get the same key if it was made here and now."""
-
-_INPUTS = ("data", "weights_file", "order")
-"""Of a worker, which has said the hashes of what it read."""
+MATCHES = "matches"  # verdict on a file that would get the same key if it was made here and now
 
 
 class Number(NamedTuple):
-    """A row, a macro or a figure: its label, what it says, and the keys of the files that it was made from."""
+    """A row, a macro or a figure."""
 
     label: str
     says: str
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # of the files that it was made from
 
 
 class Source(NamedTuple):
-    """A file that numbers were made from: a line for each process in it, and what differs here."""
+    """A file that numbers were made from."""
 
     key: str
-    says: tuple[str, ...]
-    verdict: str
+    says: tuple[str, ...]  # a line for each process in it
+    verdict: str  # what differs here
 
 
 def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> int:
@@ -220,7 +216,8 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
         here = {**packages, **installed.versions(framework, environment), **installed.compiler(condition)}
         names = [*(name for name in here if name in there), *m.packages, *packages]
         changes += _differences("other versions", there, here, names)
-        read = {name: m.built[f"{name}_sha256"] for name in _INPUTS if f"{name}_sha256" in m.built}
+        inputs_of = {name: m.built.get(f"{name}_sha256") for name in ("data", "weights_file", "order")}
+        read = {name: digest for name, digest in inputs_of.items() if digest}
         here = _hashes(condition, m.initial_seed, inputs) if read else {}
         return [*changes, *_differences("other inputs", read, here, read)]
     except (BenchlibError, OSError) as error:
