@@ -159,7 +159,15 @@ class Comparison(Measured):
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
         :meth:`verdict` and ``why`` the models are not shown to be the same.
         """
-        return pd.DataFrame([self._ratio_row(condition, role) for condition, role in self._ratios()])
+        rows = []
+        for condition, role in self._ratios():
+            ratio, verdict = self.verdict(self.baseline, condition, role)
+            ends = {"ratio": ratio.estimate, "low": ratio.low, "high": ratio.high, "processes": ratio.processes}
+            proofs = [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
+            why = "; ".join(str(one) for one in proofs if one and not one.same)
+            said = {"verdict": verdict, "why": why, "measurements": " ".join(self.files(condition))}
+            rows.append({**identity(condition), "role": role, **ends, **said})
+        return pd.DataFrame(rows)
 
     def slows_down(self, condition: Condition) -> bool:
         """Do the condition's processes get slower while they are measured: see ``validity.slow_down``?"""
@@ -246,21 +254,6 @@ class Comparison(Measured):
             wanted = {name: values for name, values in logs.items() if name in names}
             paired.append(Paired(wanted, together[0].repetition_s - useful * round_s, round_s))
         return paired
-
-    def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
-        interval, verdict = self.verdict(self.baseline, condition, role)
-        certificates = [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
-        return {
-            **identity(condition),
-            "role": role,
-            "ratio": interval.estimate,
-            "low": interval.low,
-            "high": interval.high,
-            "processes": interval.processes,
-            "verdict": verdict,
-            "why": "; ".join(str(one) for one in certificates if one and not one.same),
-            "measurements": " ".join(self.files(condition)),
-        }
 
     def _unproved(self, one: Condition, other: Condition) -> str | None:
         """Why there is no ratio of two conditions: both must have been certified. None: they have."""

@@ -34,11 +34,7 @@ TOO_PRECISE = (
 MOST_BUDGET_S = 366 * 24 * 3600
 LONGEST_BLOCK_S = 300  # a worker is silent in a block, and counts as hung after three times as long
 
-LEANING = 3.0
-"""A process is measured so many times as long as it took to start at most, and so many times less at least: the
-variances of a few processes are not well known.
-"""
-
+LEANING = 3.0  # rounds take at most so many starts, at least that part of one: few processes show variances badly
 CAUTION = 1.0
 MOST_PROCESSES = 1_000_000  # where the estimate of how many more processes it would take ends
 LEAST_START_S = 0.5  # that a worker takes at least to start, import its framework and warm up
