@@ -18,7 +18,7 @@ from benchlib.condition import Condition
 from benchlib.progress import duration
 from benchlib.stats import throughput
 from benchlib.stats.intervals import Interval, geometric_interval, rounds_of
-from benchlib.stats.measured import Measured
+from benchlib.stats.measured import Frame, Measured
 from benchlib.stats.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
 from benchlib.stats.validity import DIFFERENT, MOST, NOT_CHECKED, disturbed_rounds, slow_down
 
@@ -167,7 +167,7 @@ class Comparison(Measured):
             why = "; ".join(str(one) for one in proofs if one and not one.same)
             said = {"verdict": verdict, "why": why, "measurements": " ".join(self.files(condition))}
             rows.append({**identity(condition), "role": role, **ends, **said})
-        return pd.DataFrame(rows)
+        return Frame(rows)
 
     def slows_down(self, condition: Condition) -> bool:
         """Do the condition's processes get slower while they are measured: see ``validity.slow_down``?"""
@@ -189,7 +189,7 @@ class Comparison(Measured):
             good = [m for m in every if m.ok]
             slow, files = self.slows_down(condition), self.files(condition)
             rows.append(throughput.row(condition, good, slow, len(every) - len(good), files))
-        return pd.DataFrame(rows)
+        return Frame(rows)
 
     def _ratios(self) -> list[tuple[Condition, str]]:
         """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""

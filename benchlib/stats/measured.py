@@ -28,6 +28,22 @@ class Proof(Protocol):
     def model_dump_json(self, *, exclude: set[str]) -> str: ...
 
 
+class Frame(pd.DataFrame):
+    """A table that prints the columns that say what came out, and how many others it has."""
+
+    def __repr__(self) -> str:
+        first = [name for name in _FIRST if name in self and self[name].notna().any()]
+        cut = {"failure": lambda text: str(text).partition("\n")[0]}
+        text = self[first].to_string(index=False, float_format="{:.5g}".format, formatters=cut, max_rows=60)
+        return f"{text}\n{len(self.columns) - len(first)} other columns: see .columns"
+
+
+_FIRST = (
+    *("label", "seed", "epoch", "ratio", "samples_per_second", "low", "high", "verdict", "role", "processes"),
+    *("step_ms", "reached", "metric", "loss", "epoch_s", "seconds", "seconds_to_threshold", "failure"),
+)
+
+
 @dataclass(frozen=True, repr=False)
 class Measured(Shown):
     """Measurements of ``conditions``, and the certificates that their models are the same."""
@@ -62,4 +78,4 @@ def failures(measurements: Iterable[Measurement], certificates: Iterable[Proof])
         for c in {c.condition: c for c in certificates if c.reason}.values()
     ]
     rows = [(str(condition), *of_it) for condition, *of_it in rows]
-    return pd.DataFrame(rows, columns=["label", "role", "repetition", "seed", "failure", "file", "crashed"])
+    return Frame(rows, columns=["label", "role", "repetition", "seed", "failure", "file", "crashed"])

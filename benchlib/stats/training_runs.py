@@ -18,7 +18,7 @@ from benchlib.cache import Block, Epoch, Measurement, identity
 from benchlib.condition import Condition
 from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.stats.intervals import Interval, geometric_interval
-from benchlib.stats.measured import Measured
+from benchlib.stats.measured import Frame, Measured
 from benchlib.stats.validity import DIFFERENT, LOST, MOST, NOT_CHECKED, SAME
 
 NOT_REACHED = "threshold not reached"
@@ -41,7 +41,7 @@ class TrainingRuns(Measured):
         (nan if it was disturbed), is in none of the times. Where ``times_count`` is false (see :func:`undisturbed`) a
         run's times cannot be compared.
         """
-        return pd.DataFrame([self._run(m) for m in self.measurements])
+        return Frame([self._run(m) for m in self.measurements])
 
     def curves(self) -> pd.DataFrame:
         """A row per epoch of a run: steps, seconds (training time so far, evaluation off the clock), loss (mean of the
@@ -56,7 +56,7 @@ class TrainingRuns(Measured):
                 columns = {"seed": m.seed, "epoch": epoch.epoch, "steps": steps, "seconds": seconds}
                 learned = {"loss": epoch.loss, "metric": epoch.metric, "measurements": m.file}
                 rows.append({**identity(m.condition), **columns, **learned})
-        return pd.DataFrame(rows)
+        return Frame(rows)
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
         """Time of the first epoch over the geometric mean of the others', with an interval over seeds, without what was
