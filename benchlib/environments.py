@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchlib.errors import REMEDIES, BenchlibError, shown, unknown
-from benchlib.interpreters import probe
+from benchlib.interpreters import answering, probe
 
 DEFAULT = "default"  # of the interpreter that starts the workers
 IN_A_NAME = "an environment's name has up to 40 letters, digits and . _ - in it"
@@ -194,7 +194,7 @@ def add(name: str, python: str | Path) -> Environment:
     with changing():
         _require_free(name)
         # Not what a link leads to: a venv's interpreter finds its packages by the link's place.
-        environment = Environment(name, os.path.abspath(path))
+        environment = Environment(name, answering(os.path.abspath(path)))
         probe(environment.python, ())
         register(environment)
     return environment

@@ -25,9 +25,7 @@ def effects(
     who: Name = lambda row: row["subject"],
     to: Name = lambda row: row["baseline_subject"],
 ) -> Sentences:
-    """What is shown to be faster than its baseline, and what slower: how often, and ``where`` most. What else was shown
-    stands behind the last of these.
-    """
+    """What is shown to be faster than its baseline, and what slower: how often, and ``where`` most."""
 
     def answer(study: Study) -> Iterator[str]:
         told = pd.DataFrame(
@@ -95,9 +93,7 @@ def growth(study: Study) -> Iterator[str]:
 
 
 def overtaking(x: str, unit: str, where: Name) -> Sentences:
-    """Between which values of a column ``x`` one that was shown to be slower than another is shown to be faster, or the
-    other way round. What ``where`` calls the same belongs together.
-    """
+    """Between which values of a column ``x`` the slower of two becomes the faster, apart for each name of ``where``."""
 
     def answer(study: Study) -> Iterator[str]:
         rows = study.rows("throughput_ratio")
@@ -116,9 +112,7 @@ def overtaking(x: str, unit: str, where: Name) -> Sentences:
 
 
 def soonest(x: str) -> Sentences:
-    """With which value of a column ``x`` each subject is at the threshold soonest, and with which it is not: medians
-    over seeds.
-    """
+    """With which value of a column ``x`` each subject is at the threshold soonest, by medians over seeds."""
 
     def answer(study: Study) -> Iterator[str]:
         for who, rows in study.rows("epochs_to_threshold").groupby("subject", sort=False):

@@ -21,7 +21,7 @@ class Module:
     """A top-level module that an interpreter was asked for."""
 
     place: str  # its file; empty: it is not there
-    distributions: list[str]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
+    distributions: tuple[str, ...]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
     # Versions of these and of all that they need, as far as it is installed; and hashes of the files of these.
     packages: Mapping[str, str]
     digest: str  # of its file, where no distribution has installed it: it has no version
@@ -37,21 +37,45 @@ class Interpreter:
 
 @functools.cache
 def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
-    """Ask an interpreter for modules, as a worker would find them; a BenchlibError where it cannot answer."""
-    command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
-    quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    """Ask an interpreter for top-level modules, those of the working directory and of the user's PYTHONPATH left out,
+    as for a worker. A BenchlibError where it cannot answer.
+    """
+    answered = _as_worker([python, "-c", _PROBE.read_text(encoding="utf-8"), *modules])
+    try:
+        answer = json.loads(answered.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        said = (answered.stderr.strip() or "nothing").splitlines()[-1]
+        raise BenchlibError(
+            f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later, or "
+            "a Python 3.7 with the package importlib-metadata"
+        ) from None
+    if answer["parent"] != os.getpid():
+        raise BenchlibError(
+            f"{python}: starts Python as a process below its own, which a worker must not be. In a script, write exec "
+            "before the command; in place of conda run, give the environment's own FOLDER/bin/python"
+        )
+    found = {
+        name: Module(**{**one, "distributions": tuple(one["distributions"])}) for name, one in answer["modules"].items()
+    }
+    return Interpreter(answer["python"], found)
+
+
+def answering(python: str) -> str:
+    """The interpreter that answers here for ``python``: itself, unless a worker would get another one for it, as by a
+    shim of pyenv's, which goes by folder and variables.
+    """
+    question = [python, "-I", "-c", "import sys; print(sys.executable)"]
+    there = _as_worker(question).stdout
+    here = subprocess.run(question, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    return python if here == there or not here.strip() else here.splitlines()[-1]
+
+
+def _as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run an interpreter in an empty folder, with a worker's variables; a BenchlibError where it cannot be started."""
     try:
         with scratch.scratch("probe") as empty:
             given = {**variables.passed(os.environ), "HOME": str(empty)}
-            answered = subprocess.run(command, cwd=empty, env=given, check=False, **quiet)
-        answer = json.loads(answered.stdout.splitlines()[-1])
+            quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+            return subprocess.run(command, cwd=empty, env=given, check=False, **quiet)
     except OSError as error:
-        raise BenchlibError(f"{python}: cannot be started ({error}); add another interpreter") from None
-    except (IndexError, ValueError):
-        said = (answered.stderr.strip() or "nothing").splitlines()[-1]
-        needs = "It has to be a Python 3.8 or later, or a Python 3.7 with the package importlib-metadata"
-        raise BenchlibError(f"{python}: could not tell which packages it has; it said: {said}. {needs}") from None
-    if answer["parent"] != os.getpid():
-        remedy = "in a script, write exec before the command; in place of conda run, give FOLDER/bin/python"
-        raise BenchlibError(f"{python}: starts Python as a process below its own, which a worker must not be: {remedy}")
-    return Interpreter(answer["python"], {name: Module(**one) for name, one in answer["modules"].items()})
+        raise BenchlibError(f"{command[0]}: cannot be started ({error}); add another interpreter") from None

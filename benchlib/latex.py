@@ -14,8 +14,7 @@ from benchlib import tables
 from benchlib.tables import FILES
 
 NEEDS = "% In the preamble: \\usepackage{adjustbox,array,booktabs}"
-COMMENT = "% measurements:"
-"""Before the keys of the files that a line was made from."""
+COMMENT = "% measurements:"  # before the keys of the files that a line was made from
 
 WIDE = 4  # columns that fit into one column of a paper; what has more takes the page's width, at most
 LONG = 28  # characters of a cell, beyond which its column breaks lines

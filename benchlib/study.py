@@ -407,8 +407,8 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
 
 
 def named_tasks(tasks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """What each task is called, what its conditions have in common, and the limits of its training. The name is that
-    of workload and data; several with the same have what they differ in, too.
+    """By task its name, what its conditions have in common, and the limits of its training. Where several are of one
+    workload and data, their names say what they differ in, too.
     """
     choices = [{**task["hyperparameters"], **task, "hyperparameters": None} for task in tasks]
     for task, own in zip(tasks, choices, strict=True):

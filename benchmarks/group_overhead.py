@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ from benchlib.provenance import knobs
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.machine_lock import turn
 from benchlib.runner.processes import WorkerProcess
-from benchlib.stats.intervals import geometric_interval, within_rounds
+from benchlib.stats.intervals import geometric_interval, rounds_of
 
 HERE = Path(__file__).resolve().parent
 STEPS, ROUNDS = 20, 10
@@ -39,7 +40,7 @@ def main() -> None:
     job = prepare_job(CONDITION, INITIAL_SEED, HERE.parent / "outputs" / "benchmarks" / "inputs")
     with turn(print):
         done = [_repetition(job, random.Random(number)) for number in range(repetitions)]
-    found = geometric_interval([within_rounds(ours, theirs) for ours, theirs in done])
+    found = geometric_interval([statistics.fmean(rounds_of(ours, theirs)) for ours, theirs in done])
     print(f"our time of a step / that of the script: {found.estimate:.4f} [{found.low:.4f}, {found.high:.4f}]")
     print(f"{found.processes} repetitions; the script's step: {1000 * min(min(of.values()) for _, of in done):.3g} ms")
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from benchlib.runner.entries import Sampler
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.machine_lock import turn
 from benchlib.runner.processes import WorkerProcess
-from benchlib.stats.intervals import geometric_interval, within_rounds
+from benchlib.stats.intervals import geometric_interval, rounds_of
 
 HERE = Path(__file__).resolve().parent
 STEPS, ROUNDS = 40, 10
@@ -48,7 +49,7 @@ def main() -> None:
         ("worker / hand-written loop, in one process", "worker beside", "hand-written beside"),
         ("worker with sampler / the same worker without", "sampled", "worker"),
     ):
-        interval = geometric_interval([within_rounds(one[of], one[to]) for one in done])
+        interval = geometric_interval([statistics.fmean(rounds_of(one[of], one[to])) for one in done])
         ratio = f"{interval.estimate:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
         rows.append({"time of a step": what, "ratio": ratio, "repetitions": interval.processes})
     print(pd.DataFrame(rows).to_string(index=False))

@@ -98,6 +98,7 @@ def test_a_limit_is_measured_once(tmp_path, monkeypatch, small):
     assert math.isfinite(limits.roof_s(Condition(workload="cnn")))
 
 
+@pytest.mark.usefixtures("small")
 def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_measured_again(tmp_path, monkeypatch):
     waiting, measured = [], []
 

@@ -36,9 +36,6 @@ def grown(comparison: Comparison, growths: list[float]) -> Comparison:
 def test_what_grows_in_every_process_slows_down(comparison):
     assert grown(comparison, [1.20, 1.22, 1.21]).slows_down(OTHER)
     assert not grown(comparison, [1.04, 1.03, 1.04]).slows_down(OTHER), f"less than {steady.GROWTH}"
-
-
-def test_three_processes_that_are_now_slow_now_fast_are_not_taken_for_slowing_down(comparison):
     assert not grown(comparison, [1.13, 1.21, 1.15]).slows_down(OTHER), "as was seen; at 95 % it would be"
 
 
@@ -80,15 +77,10 @@ def test_a_pilot_is_of_processes_that_went_well(comparison):
     assert not failing(comparison, 1, refused=True).lacks_pilot([]), "a refusal is a result"
 
 
-def test_the_widest_interval_is_named(comparison):
-    width, whose = comparison.widest
-    assert width == pytest.approx(comparison.plan.half_width)
-    assert whose in {str(OTHER), f"A/A of {ONE}"}, "the whole condition: a workload has several sizes"
-
-
 def test_time_is_not_spent_on_ratios_that_will_not_be_given(comparison):
     alone = replace(comparison, conditions=[ONE])
     assert comparison.gain > 0
+    assert comparison.widest[0] == pytest.approx(comparison.plan.half_width)
     other = replace(comparison, certificates={ONE.key: comparison.certificates[ONE.key]})
     wide(other, OTHER)
     assert other.gain == pytest.approx(alone.gain)

@@ -183,7 +183,7 @@ def test_one_whose_requirements_have_changed_has_to_be_removed_first(quickly, pr
 
 def test_a_package_that_cannot_be_installed_leaves_nothing(project, monkeypatch, capfd):
     for command, said in (
-        (["false"], "false ended with exit code 1"),
+        (["false"], "small ended with exit code 1"),
         ([sys.executable, "-m", "venv", "--without-pip"], "toybox is not installed: 1.0 is asked for"),
         (["mkdir"], "bin/python: cannot be started"),
     ):
@@ -341,6 +341,11 @@ def test_a_record_that_is_none_is_told(project, capsys):
     assert list(environments.names()) == ["default"]
     assert main(["environment", "list"]) == 0
     assert "mine.json: is no record" in capsys.readouterr().out
+
+
+def test_hidden_files_are_no_requirements(project):
+    (project / "environments" / "._small.txt").write_bytes(b"\x00\x05\x16\x07")
+    assert environments.offered() == ["small"]
 
 
 def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):

@@ -38,16 +38,13 @@ def test_verdict_on_an_interval(low: float, high: float, verdict: str) -> None:
     assert verdict_on(Interval((low + high) / 2, low, high, 5), 0.05) == verdict
 
 
-@pytest.mark.parametrize(("margin", "words"), [(0.05, "5 %"), (0.07, "7 %"), (0.025, "2.5 %"), (0.001, "0.1 %")])
-def test_the_verdict_names_the_margin(margin: float, words: str) -> None:
-    assert same_within(margin) == f"the same within {words}"
-    for edge in (1 - margin, 1 + margin):
-        assert verdict_on(Interval(edge, edge, edge, 5), margin) == f"the same within {words}"
-
-
-def test_intervals_in_a_table_are_judged_as_one_by_one() -> None:
+def test_the_verdict_names_the_margin() -> None:
+    for margin, words in ((0.05, "5 %"), (0.07, "7 %"), (0.025, "2.5 %"), (0.001, "0.1 %")):
+        assert same_within(margin) == f"the same within {words}"
+        for edge in (1 - margin, 1 + margin):
+            assert verdict_on(Interval(edge, edge, edge, 5), margin) == same_within(margin)
     frame = pd.DataFrame({"low": [0.95, 0.94, math.nan], "high": [1.05, 1.0, math.nan]})
-    assert is_within(frame["low"], frame["high"], 0.05).tolist() == [True, False, False]
+    assert is_within(frame["low"], frame["high"], 0.05).tolist() == [True, False, False], "columns as one by one"
 
 
 def compared(folder: Path, margin: float) -> Comparison:

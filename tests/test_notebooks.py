@@ -220,10 +220,28 @@ def test_the_instrument_is_of_controls_knobs_and_timers(tmp_path: Path) -> None:
 CONV = {"workload": "conv2d", "batch_size": 8, "hyperparameters": {}, "vary": {"out_channels": [64]}}
 BERT = {"workload": "bert", "data": "pydoc", "hyperparameters": {"layers": 10**9}}
 WRONG = [
+    ("batch_size", {"workload": "cnnn"}, "workload: 'cnnn'.*did you mean 'cnn'"),
+    ("batch_size", {"subjects": [{**PYTORCH, "mode": "eagre"}]}, "subjects.0.mode: 'eagre'.*did you mean 'eager'"),
+    ("batch_size", {"data": "digit"}, "data: 'digit'.*did you mean 'digits'"),
+    ("batch_size", {"batch_sizes": [8, 0]}, "batch_sizes.1: 0.*greater than or equal to 1"),
+    ("batch_size", {"batch_sizes": [2.5]}, "batch_sizes.0: 2.5.*integer"),
+    ("batch_size", {"batch_sizes": 64}, "batch_sizes: 64.*list"),
+    ("batch_size", {"batch_sizes": []}, r"batch_sizes: \[\].*at least 1 item"),
+    ("batch_size", {"batch_sizes": [8, 8]}, r"batch_sizes: \[8, 8\].*twice"),
+    ("batch_size", {"batch_sizes": [2048]}, "batch_sizes: 2048.*1437 training samples"),
+    ("batch_size", {"train_samples": 100}, "batch_size 512 is larger than the 100 training samples"),
+    ("batch_size", {"seeds": [0, 2**63]}, "seeds.1: 9223372036854775808.*the most is 4,294,967,295"),
+    ("batch_size", {"settings": {"precision": 1e-12}}, "precision 1e-12.*below 0.1 % cannot be resolved"),
+    ("batch_size", {"settings": {"pilot": 10**30}}, "pilot 1000000.*up to 1000"),
+    ("batch_size", {"settings": {"margin": math.nan}}, "margin nan"),
+    ("batch_size", {"hyperparameters": {"image_sise": 8}}, "hyperparameters.*did you mean 'image_size'"),
+    ("batch_size", {"hyperparameters": {"image_size": 7}}, "hyperparameters.*16, 32, 8"),
+    ("batch_size", {"batch_sise": [8]}, "unknown key 'batch_sise'.*did you mean 'batch_sizes'"),
+    ("inference", {"workload": "cnn"}, "workload: 'cnn'.*its steps are not those of inference"),
+    ("inference", {"batch_sizes": [1, 10**30]}, "batch_sizes: 1000000000000000000000000000000: .*larger than"),
     ("equivalence", {"models": [BERT]}, "models.0.hyperparameters"),
-    ("devices", {"devices": ["cuda"]}, "devices: ['cuda']: add cpu"),
+    ("devices", {"devices": ["cuda"]}, r"devices: \['cuda'\]: add cpu"),
     ("devices", {"devices": ["cpu", "gpu"]}, "devices.1: 'gpu'"),
-    ("devices", {"threads": [0]}, "threads.0: 0"),
     ("operators", {"operators": [{**CONV, "vary": {}}]}, "operators.0.vary: {}"),
     ("operators", {"operators": [{**CONV, "vary": {"chanels": [4]}}]}, "did you mean 'in_channels'"),
     ("operators", {"operators": [{**CONV, "vary": {"batch_size": [10**18]}}]}, "operators.0.vary.batch_size: 1000"),
@@ -231,20 +249,17 @@ WRONG = [
     ("learning_rate", {"subjects": [{**PYTORCH, "learning_rates": [0.0]}]}, "subjects.0.learning_rates.0: 0.0"),
     ("learning_rate", {"subjects": [PYTORCH]}, "subjects.0.learning_rates: missing"),
     ("learning_rate", {"threshold": 60}, "threshold 60"),
-    ("learning_rate", {"most_epochs": 2}, "most_epochs: 2"),
     ("scaling", {"world_sizes": [1]}, "world_sizes.0: 1"),
     ("scaling", {"workload": "linear", "data": "random", "hyperparameters": {}}, "trains nothing"),
     ("modes", {"subjects": [{**PYTORCH, "precision": "bf61"}]}, "subjects.0.precision: 'bf61'"),
     ("modes", {"tasks": [CNN]}, "tasks.0.epochs: missing"),
     ("frameworks", {"tasks": [{**CNN, "epochs": 3, "most_epochs": 2}]}, "tasks.0.most_epochs: 2"),
-    ("frameworks", {"settings": {"margin": 2}}, "margin 2"),
     ("instrument", {"subjects": [{**PYTORCH, "lane": "default"}]}, "the same condition twice"),
 ]
 
 
-@pytest.mark.parametrize(("notebook", "changes", "told"), WRONG)
-def test_wrong_parameters_are_refused_by_file_and_key(notebook: str, changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(BenchlibError) as refused:
+@pytest.mark.parametrize(("notebook", "changes", "told"), WRONG, ids=lambda value: str(value)[:40])
+def test_wrong_parameters_are_refused_by_file_key_and_value(notebook: str, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(BenchlibError, match=told) as refused:
         planned(notebook, **changes)
     assert all(f"quick/{notebook}.yaml: " in line for line in str(refused.value).splitlines())
-    assert told in str(refused.value)

@@ -167,5 +167,5 @@ def test_what_no_plan_can_meet_is_refused_by_name(name, values):
     asked = {"precision": 0.03, "budget_s": 600, "block_s": 0.2, "pilot": PILOT, "margin": 0.05}
     planner.require(**asked)
     for value in values:
-        with pytest.raises(BenchlibError, match=rf"^{name} .{{1,100}}: ."):
+        with pytest.raises(BenchlibError, match=rf"^{name} .+: ."):
             planner.require(**{**asked, name: value})

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchlib.stats.intervals import Interval, geometric_interval, mean_interval, within_rounds
+from benchlib.stats.intervals import Interval, geometric_interval, mean_interval, rounds_of
 from benchlib.worker import steady
 
 
@@ -42,9 +42,8 @@ def test_too_few_processes_show_nothing():
 
 def test_ratios_are_taken_within_rounds():
     drift = {0: 1.0, 1: 2.0, 2: 4.0}  # the machine slows down from round to round, for both alike
-    assert within_rounds(drift, {r: s / 2 for r, s in drift.items()}) == pytest.approx(math.log(2))
-    assert within_rounds({0: 1.0, 1: 5.0}, {0: 2.0}) == pytest.approx(math.log(0.5)), "only the rounds that both have"
-    assert math.isnan(within_rounds({0: 1.0}, {1: 1.0}))
+    assert rounds_of(drift, {r: s / 2 for r, s in drift.items()}) == pytest.approx([math.log(2)] * 3)
+    assert rounds_of({0: 1.0, 1: 5.0}, {0: 2.0}) == pytest.approx([math.log(0.5)]), "only the rounds that both have"
 
 
 def test_steady_is_when_steps_get_neither_faster_nor_slower():
@@ -58,28 +57,25 @@ def test_steady_is_when_steps_get_neither_faster_nor_slower():
     assert not any(steady.is_steady([1.02**i for i in range(n)]) for n in range(40))
 
 
+def warmed(step_times, limit_s):
+    times = iter(step_times)
+    return steady.warm_up(lambda steps: steps * next(times), limit_s)
+
+
 def test_warm_up_ends_by_rule_or_by_its_limit():
-    times = iter([5.0, 3.0, 2.0, 1.5, *[1.0] * 50])
-    done = steady.warm_up(lambda steps: steps * next(times), limit_s=100)
+    done = warmed([5.0, 3.0, 2.0, 1.5, *[1.0] * 50], 100)
     assert done.verdict == steady.STEADY
     assert 9 <= done.steps == len(done.times) <= 13
-    falling = iter(100 * 0.5**i for i in range(1000))
-    done = steady.warm_up(lambda steps: steps * next(falling), limit_s=120)
-    assert done.verdict == steady.TOO_FEW
-    assert (done.times, done.seconds) == ([100, 50], 150)
-    falling = iter(10 * 0.8**i for i in range(1000))
-    assert steady.warm_up(lambda steps: steps * next(falling), limit_s=47).verdict == steady.NOT_STEADY
+    done = warmed((100 * 0.5**i for i in range(1000)), 120)
+    assert (done.verdict, done.times, done.seconds) == (steady.TOO_FEW, [100, 50], 150)
+    assert warmed((10 * 0.8**i for i in range(1000)), 47).verdict == steady.NOT_STEADY
 
 
 def test_a_process_that_gets_slower_is_told_at_once_and_a_rise_that_ends_is_waited_for():
-    rising = iter(0.03 * 1.02**i for i in range(1000))
-    done = steady.warm_up(lambda steps: steps * next(rising), limit_s=100)
-    assert done.verdict == steady.SLOWING
-    assert done.seconds < 3
-    rising = iter(0.03 * min(1.02**i, 1.5) for i in range(1000))
-    done = steady.warm_up(lambda steps: steps * next(rising), limit_s=100)
-    assert done.verdict == steady.STEADY
-    assert done.times[-1] == pytest.approx(0.045)
+    done = warmed((0.03 * 1.02**i for i in range(1000)), 100)
+    assert (done.verdict, done.seconds < 3) == (steady.SLOWING, True)
+    done = warmed((0.03 * min(1.02**i, 1.5) for i in range(1000)), 100)
+    assert (done.verdict, done.times[-1]) == (steady.STEADY, pytest.approx(0.045))
 
 
 def test_steps_of_microseconds_are_timed_in_chunks_and_for_long_enough():

@@ -111,57 +111,6 @@ def test_what_is_wrong_in_ones_own_is_refused_by_name(project: None, cells: list
     assert not Path("outputs").exists()
 
 
-def changed(name: str, place: str, value: object, folder: Path) -> tuple[Path, Path]:
-    """A notebook, and a copy of quick's parameter file with one value changed; ``place`` goes down with dots."""
-    values: dict[str, Any] = {"settings": {}, **parameter_types.read(QUICK / f"{name}.yaml")}
-    *parents, last = [int(part) if part.isdigit() else part for part in place.split(".")]
-    inner: Any = values
-    for part in parents:
-        inner = inner[part]
-    inner[last] = value
-    shutil.copy(QUICK / DEFAULTS, folder)
-    file = folder / f"{name}.yaml"
-    file.write_text(yaml.dump(values), encoding="utf-8")
-    return ROOT / "notebooks" / f"{name}.ipynb", file
-
-
-WRONG = [
-    ("batch_size", "workload", "cnnn", "workload: 'cnnn'.*did you mean 'cnn'"),
-    ("batch_size", "subjects.1.framework", "mindspoer", "subjects.1.framework: 'mindspoer'.*'mindspore'"),
-    ("batch_size", "subjects.0.mode", "eagre", "subjects.0.mode: 'eagre'.*did you mean 'eager'"),
-    ("batch_size", "device", "cdua", "device: 'cdua'.*did you mean 'cuda'"),
-    ("batch_size", "data", "digit", "data: 'digit'.*did you mean 'digits'"),
-    ("batch_size", "batch_sizes", [8, 0], "batch_sizes.1: 0.*greater than or equal to 1"),
-    ("batch_size", "batch_sizes", [2.5], "batch_sizes.0: 2.5.*integer"),
-    ("batch_size", "batch_sizes", 64, "batch_sizes: 64.*list"),
-    ("batch_size", "batch_sizes", [], r"batch_sizes: \[\].*at least 1 item"),
-    ("batch_size", "batch_sizes", [8, 8], r"batch_sizes: \[8, 8\].*twice"),
-    ("batch_size", "batch_sizes", [2048], "batch_sizes: 2048.*1437 training samples"),
-    ("batch_size", "train_samples", 100, "batch_size 512 is larger than the 100 training samples"),
-    ("batch_size", "seeds", [0, 2**63], "seeds.1: 9223372036854775808.*the most is 4,294,967,295"),
-    ("batch_size", "epochs", 10**30, "epochs: 10000.*the most is 100,000"),
-    ("batch_size", "settings.precision", 1e-12, "precision 1e-12.*below 0.1 % cannot be resolved"),
-    ("batch_size", "settings.pilot", 10**30, "pilot 1000000.*up to 1000"),
-    ("batch_size", "settings.margin", float("nan"), "margin nan"),
-    ("batch_size", "hyperparameters", {"image_sise": 8}, "hyperparameters.*did you mean 'image_size'"),
-    ("batch_size", "hyperparameters", {"image_size": 7}, "hyperparameters.*16, 32, 8"),
-    ("batch_size", "batch_sise", [8], "unknown key 'batch_sise'.*did you mean 'batch_sizes'"),
-    ("batch_size", "self", 1, "unknown key 'self'"),
-    ("inference", "workload", "cnn", "workload: 'cnn'.*its steps are not those of inference"),
-    ("inference", "batch_sizes", [1, 10**30], "batch_sizes: 1000000000000000000000000000000: .*larger than"),
-]
-
-
-@pytest.mark.parametrize(("name", "place", "value", "told"), WRONG, ids=lambda value: str(value)[:20])
-def test_a_wrong_value_is_refused_by_file_key_and_value(
-    name: str, place: str, value: object, told: str, tmp_path: Path
-) -> None:
-    notebook, file = changed(name, place, value, tmp_path)
-    with pytest.raises(BenchlibError, match=told) as refused:
-        notebooks.design(notebook, file)
-    assert all(line.startswith(f"{file}: ") for line in str(refused.value).splitlines())
-
-
 def test_all_that_is_wrong_is_told_at_once_in_few_lines() -> None:
     with pytest.raises(BenchlibError) as refused:
         planned("batch_size", device="gpu", epochs=0, colour="red", data="n" * 300_000)
@@ -174,12 +123,11 @@ def test_all_that_is_wrong_is_told_at_once_in_few_lines() -> None:
 
 
 def test_the_defaults_of_a_profile_reach_its_notebooks_whose_own_settings_win(tmp_path: Path) -> None:
-    notebook, file = changed("inference", "settings.pilot", 7, tmp_path)
-    assert notebooks.design(notebook, file).settings == {**planned("inference").settings, "pilot": 7}
+    assert planned("inference", settings={"pilot": 7}).settings == {**planned("inference").settings, "pilot": 7}
     defaults = {**parameter_types.read(QUICK / DEFAULTS), "marge": 1}
     (tmp_path / DEFAULTS).write_text(yaml.dump(defaults), encoding="utf-8")
     with pytest.raises(BenchlibError, match=rf"^{tmp_path / DEFAULTS}: unknown key 'marge': did you mean 'margin'"):
-        notebooks.design(notebook, file)
+        parameter_types.defaults(tmp_path)
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: f"{file.parent.name}-{file.stem}")

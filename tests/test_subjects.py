@@ -16,11 +16,12 @@ from benchlib.parameter_types import defaults
 from benchlib.runner import availability
 from benchlib.suite import clock, plan
 
-JAX = {"framework": "jax", "environment": "jax", "mode": "graph", "lane": "tuned"}
-MXNET = {"framework": "mxnet", "environment": "mxnet", "mode": "graph", "lane": "tuned"}
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
-NOT_THERE = "Not measured in JAX: environment 'jax' is not there: benchlib environment create jax makes it"
+JAX = {**MINDSPORE, "framework": "jax", "environment": "jax"}
+MXNET = {**MINDSPORE, "framework": "mxnet", "environment": "mxnet"}
+OPTIONAL = {"if_there": True}
+MAKES_IT = "environment 'jax' is not there: benchlib environment create jax makes it"
 FIVE = {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
 
 
@@ -35,50 +36,47 @@ def no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environments and the frameworks in them; no device but the CPU."""
-
-    def available(framework: str, device: str, environment: str) -> str | None:
-        return None if device == "cpu" else f"no {device} for {framework}"
-
-    monkeypatch.setattr(availability, "available", available)
+    there = lambda framework, device, environment: None if device == "cpu" else "no such device"  # noqa: E731
+    monkeypatch.setattr(availability, "available", there)
 
 
-def with_more(*more: dict[str, Any], **also: Any) -> dict[str, Any]:
-    return {"subjects": [PYTORCH, MINDSPORE, *({**one, **also} for one in more)]}
+def with_more(*more: dict[str, Any]) -> dict[str, Any]:
+    return {"subjects": [PYTORCH, MINDSPORE, *more]}
 
 
-def test_one_that_has_to_be_there_is_refused_where_it_is_not() -> None:
-    with pytest.raises(BenchlibError, match=r"subjects\.2\.environment: .* benchlib environment create jax makes it"):
-        planned("batch_size", **with_more(JAX))
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ([JAX], rf"subjects\.2\.environment: .*{MAKES_IT}"),
+        ([{**JAX, **OPTIONAL, "mode": "grahp"}], r"subjects\.2\.mode: 'grahp'"),
+        ([{**JAX, **OPTIONAL}] * 2, r"jax.* is there twice"),
+        ([{**PYTORCH, **OPTIONAL}], "the same condition twice: cnn pytorch"),
+    ],
+)
+def test_a_file_is_wrong_whatever_is_there(more: list[dict[str, Any]], told: str) -> None:
+    with pytest.raises(BenchlibError, match=told):
+        planned("batch_size", **with_more(*more))
 
 
 @pytest.mark.parametrize("key", ["subjects", "accuracy_subjects"])
 def test_one_that_is_not_there_is_left_out_and_the_notebook_says_how_to_make_it(key: str, tmp_path: Path) -> None:
-    with_jax = {key: [PYTORCH, {**JAX, "if_there": True}]}
-    assert planned("batch_size", **with_jax).every == planned("batch_size", **{key: [PYTORCH]}).every
-    made = measured("batch_size", SyntheticLab(tmp_path), **with_jax)
-    assert [note.split(" makes it")[0] + " makes it" for note in made.notes if "in JAX" in note] == [NOT_THERE]
-    assert made.rows("samples_per_second")["estimate"].notna().all()
+    made = measured("batch_size", SyntheticLab(tmp_path), **{key: [PYTORCH, {**JAX, **OPTIONAL}]})
+    assert made.every == planned("batch_size", **{key: [PYTORCH]}).every
+    (note,) = (note for note in made.notes if "in JAX" in note)
+    assert note.startswith(f"Not measured in JAX: {MAKES_IT}")
     assert made.summary()["failures"] == 0
 
 
 @pytest.mark.usefixtures("all_there")
-def test_one_that_is_there_is_measured_as_if_it_had_to_be(tmp_path: Path) -> None:
-    asked = with_more(JAX, if_there=True)
-    assert [one.framework for one in planned("batch_size", **asked).groups[0]] == ["pytorch", "mindspore", "jax"]
-    assert not any("Not measured" in note for note in measured("batch_size", SyntheticLab(tmp_path), **asked).notes)
-
-
-@pytest.mark.usefixtures("all_there")
-def test_of_a_workload_that_its_framework_has_no_file_of_it_is_left_out(tmp_path: Path) -> None:
-    asked = with_more(MXNET, if_there=True)
-    by_workload = {
-        group[0].workload: [one.framework for one in group] for group in planned("frameworks", **asked).groups
-    }
+def test_one_that_is_there_is_measured_where_its_framework_has_a_file_of_the_workload(tmp_path: Path) -> None:
+    made = measured("frameworks", SyntheticLab(tmp_path), **with_more({**MXNET, **OPTIONAL}))
+    by_workload = {group[0].workload: [one.framework for one in group] for group in made.groups}
     assert by_workload == {"gcn": ["pytorch", "mindspore"], "cnn": ["pytorch", "mindspore", "mxnet"]}
-    notes = measured("frameworks", SyntheticLab(tmp_path), **asked).notes
-    assert "Not measured in MXNet: gcn, of which it has no file." in notes
+    assert [note for note in made.notes if "Not measured" in note] == [
+        "Not measured in MXNet: gcn, of which it has no file."
+    ]
     with pytest.raises(BenchlibError, match="framework of workload 'gcn'"):
-        planned("frameworks", **with_more(MXNET, environment="default"))
+        planned("frameworks", **with_more({**MXNET, "environment": "default"}))
 
 
 @pytest.mark.usefixtures("all_there")
@@ -94,12 +92,3 @@ def test_the_profile_frameworks_takes_all_five_and_its_pilots_fit_into_its_time(
 def test_the_profile_frameworks_without_any_of_their_environments_is_of_those_that_are_there() -> None:
     for one in plan.plan("frameworks"):
         assert {condition.framework for condition in one.conditions} <= {"pytorch", "mindspore"}
-
-
-def test_a_file_is_right_or_wrong_whatever_is_there() -> None:
-    with pytest.raises(BenchlibError, match=r"subjects\.2\.mode: 'grahp'"):
-        planned("batch_size", **with_more(JAX, if_there=True, mode="grahp"))
-    with pytest.raises(BenchlibError, match=r"jax.* is there twice"):
-        planned("batch_size", **with_more(JAX, JAX, if_there=True))
-    with pytest.raises(BenchlibError, match="the same condition twice: cnn pytorch"):
-        planned("batch_size", **with_more(PYTORCH, if_there=True))

@@ -809,7 +809,8 @@ class TestTime:
         needs = "import os\nif not os.path.exists(f'{outputs}/measurements/{count}.parquet'):\n    "
         raises = "from benchlib.lab import NotMeasured\n    raise NotMeasured('a toy')"
         write_notebook("one", needs + raises, SUMMARY.format(failures=0), design=CERTIFYING)
-        assert run_and_read()[0] == 0
+        code, said = run_and_read()
+        assert code == 0, said
         before = executed("one").read_bytes()
         write_parameters("one", count=2)
         for _ in range(2):

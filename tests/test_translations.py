@@ -44,6 +44,11 @@ def test_the_vocabulary_is_of_the_training_pairs_that_are_taken():
     assert len(found["train_source"]) == 1
 
 
+def test_a_sentence_ends_where_it_says():
+    assert sentence([FIRST, FIRST + 1, END, FIRST], ["a", "b"]) == "a b"
+    assert sentence([END], ["a"]) == ""
+
+
 def test_bleu_is_100_for_the_references_and_0_for_other_words():
     references = ["un chien court dans la rue.", "l'homme dort."]
     assert metrics.bleu(references, references) == pytest.approx(100)
@@ -77,17 +82,33 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Multi30k's files with two sentences each, and their hashes as those expected."""
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
     (tmp_path / "multi30k").mkdir()
-    hashes = {}
+    hashes, held = {}, {}
     for name in multi30k.FILES.sha256:
         content = gzip.compress(b"one dog\ntwo dogs\n", mtime=0)
         (tmp_path / "multi30k" / name).write_bytes(content)
         hashes[name] = hashlib.sha256(content).hexdigest()
-    monkeypatch.setattr(multi30k, "FILES", dataclasses.replace(multi30k.FILES, sha256=hashes))
+        held[name] = hashlib.sha256(gzip.decompress(content)).hexdigest()
+    monkeypatch.setattr(multi30k, "FILES", dataclasses.replace(multi30k.FILES, sha256=hashes, content=held))
     return tmp_path / "multi30k"
 
 
 def test_multi30k_is_read_from_its_folder(made: Path):
     assert multi30k.load().train == [("one dog", "one dog"), ("two dogs", "two dogs")]
+
+
+@pytest.mark.parametrize("to", ["packed again", "plain under its name", "plain"])
+def test_multi30k_is_known_by_what_its_files_hold(made: Path, to: str):
+    before = multi30k.identity()
+    for path in list(made.iterdir()):
+        content = gzip.decompress(path.read_bytes())
+        path.unlink()
+        path = path.with_suffix("") if to == "plain" else path
+        path.write_bytes(gzip.compress(content, 1, mtime=1) if to == "packed again" else content)
+    assert multi30k.load().train == [("one dog", "one dog"), ("two dogs", "two dogs")]
+    assert multi30k.identity() == before
+    path.write_bytes(path.read_bytes() + b"three dogs\n")
+    with pytest.raises(BenchlibError, match=rf"{path.name}: it is cut or altered"):
+        multi30k.load()
 
 
 def test_a_cut_file_of_multi30k_is_named(made: Path):
@@ -102,6 +123,9 @@ def test_the_real_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHLIB_DATA", str(SHARED.parent))
     found = multi30k.load()
     assert (len(found.train), len(found.test)) == (29_000, 1_000)
+    packed = {name: (SHARED / name).read_bytes() for name in multi30k.FILES.content}
+    held = {name: hashlib.sha256(gzip.decompress(content)).hexdigest() for name, content in packed.items()}
+    assert held == multi30k.FILES.content
     prepared = files.arrays(prepare(Condition(workload="seq2seq", data="multi30k", train_samples=500), 0, tmp_path))
     unknown = np.mean(prepared["train_source"] == UNKNOWN)
     assert unknown < 0.01, "the vocabulary is that of these sentences"

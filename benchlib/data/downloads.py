@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchlib.data import archives
 from benchlib.errors import BenchlibError, require_package
 
 VARIABLE = "BENCHLIB_DATA"
@@ -59,11 +62,13 @@ class FileSet:
     folder: str  # that they may lie in, in the folder that ``BENCHLIB_DATA`` names
     sha256: Mapping[str, str]
     instead: str  # the data set that needs no download
+    content: Mapping[str, str] = field(default_factory=dict)  # sha256 of what files in gzip hold
 
     def place(self) -> Path | None:
         """The folder in ``BENCHLIB_DATA`` that has the files; None if it names no folder. Reads no file."""
         first = next(iter(self.sha256))
-        found = find((first, f"{self.folder}/{first}"), self.home, self.instead)
+        names = dict.fromkeys(f"{folder}{one}" for folder in ("", f"{self.folder}/") for one in _names(first))
+        found = find(list(names), self.home, self.instead)
         return found and found.parent
 
     def identity(self) -> str:
@@ -77,9 +82,17 @@ class FileSet:
             if place is None:
                 found[name] = download(self.home + name, f"sha256:{expected}", self.title, self.instead)
                 continue
-            found[name] = path = place / name
-            require_hash(path, "sha256", expected, f"get this file of {self.title} from {self.home}{name}")
+            found[name] = path = next((place / one for one in _names(name) if (place / one).exists()), place / name)
+            remedy = f"get this file of {self.title} from {self.home}{name}"
+            if not self._packed_again(name, path):
+                require_hash(path, "sha256", expected, remedy)
         return found
+
+    def _packed_again(self, name: str, path: Path) -> bool:
+        """Whether what a file holds is the original's, while its gzip is another or none."""
+        with suppress(OSError, EOFError, zlib.error):  # damaged
+            return hashlib.sha256(archives.unpacked(path)).hexdigest() == self.content.get(name)
+        return False
 
 
 def hash_of(path: Path, algorithm: str, remedy: str = "make it readable") -> str:
@@ -101,3 +114,7 @@ def require_hash(path: Path, algorithm: str, expected: str, remedy: str) -> None
 def _hashed(path: str, algorithm: str, size: int, modified_ns: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def _names(name: str) -> tuple[str, str]:
+    return name, name.removesuffix(".gz")

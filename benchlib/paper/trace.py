@@ -30,27 +30,24 @@ from benchlib.worker import files, service
 
 FIGURES = (".svg", ".png", ".pdf")
 
-MATCHES = "matches"
-"""Verdict on a file that would get the same key if it was made here and now."""
-
-_INPUTS = ("data", "weights_file", "order")
-"""Of a worker, which has said the hashes of what it read."""
+MATCHES = "matches"  # verdict on a file that would get the same key if it was made here and now
 
 
 class Number(NamedTuple):
-    """A row, a macro or a figure: its label, what it says, and the keys of the files that it was made from."""
+    """A row, a macro or a figure."""
 
     label: str
     says: str
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # of the files that it was made from
+    other: str = ""  # what the results have instead, in words
 
 
 class Source(NamedTuple):
-    """A file that numbers were made from: a line for each process in it, and what differs here."""
+    """A file that numbers were made from."""
 
     key: str
-    says: tuple[str, ...]
-    verdict: str
+    says: tuple[str, ...]  # a line for each process in it
+    verdict: str  # what differs here
 
 
 def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> int:
@@ -86,7 +83,7 @@ def numbers(file: Path, folder: Path, name: str | None = None) -> tuple[list[Num
         raise BenchlibError(f"{file}: there is no such file; give a table or a figure of outputs/PROFILE")
     if file.suffix not in (".csv", ".tex", *FIGURES):
         raise BenchlibError(f"{file}: cannot be traced: give a file that ends in .csv, .tex, {', '.join(FIGURES)}")
-    every, others = _figure(file, folder) if file.suffix in FIGURES else _table(file, folder)
+    every = _figure(file, folder) if file.suffix in FIGURES else _table(file, folder)
     if not any(number.keys for number in every):
         raise BenchlibError(f"{file}: {folder} has no measurement under the names in it")
     chosen = [number for number in every if name is None or name.lstrip("\\") in number.says]
@@ -95,35 +92,34 @@ def numbers(file: Path, folder: Path, name: str | None = None) -> tuple[list[Num
     if folder_of(file) == folder.resolve():
         wrong = manifest.all_wrong(folder).get(file.resolve().relative_to(folder.resolve()).as_posix())
         return chosen, [f"{file} {wrong}"] if wrong else []
-    return chosen, [others[number.says] for number in chosen if number.says in others]
+    return chosen, [number.other for number in chosen if number.other]
 
 
-def _figure(file: Path, folder: Path) -> tuple[list[Number], dict[str, str]]:
+def _figure(file: Path, folder: Path) -> list[Number]:
     """A figure, with the keys of the rows that it shows: those of the table of its name."""
     content = file.read_bytes()
     same = [one for one in sorted(folder.glob(f"figures/[!.]*{file.suffix}")) if one.read_bytes() == content]
     stem = same[0].stem if same else file.stem
     rows = [row for table in sorted(folder.glob(f"*/{stem}.csv"))[:1] for row in _of_csv(table)]
     keys = tuple(dict.fromkeys(key for row in rows for key in row.keys))
-    other = f"{file.name} is none of the figures in {folder}: it is older, or was changed"
-    return [Number(stem, file.name, keys)], {} if same else {file.name: other}
+    other = "" if same else f"{file.name} is none of the figures in {folder}: it is older, or was changed"
+    return [Number(stem, file.name, keys, other)]
 
 
-def _table(file: Path, folder: Path) -> tuple[list[Number], dict[str, str]]:
-    """The rows and macros of a file, and by what they say what the results have instead."""
+def _table(file: Path, folder: Path) -> list[Number]:
+    """The rows and macros of a file."""
     read, pattern = (_of_latex, "tables/[!.]*.tex") if file.suffix == ".tex" else (_of_csv, f"*/{file.stem}.csv")
-    present, every, others = defaultdict(list), [], {}
+    present, every = defaultdict(list), []
     for original in [file] if folder_of(file) == folder.resolve() else sorted(folder.glob(pattern)):
         for number in read(original):
             present[number.label].append(number)
     for number in read(file):
         those = present[number.label]
         same = [one for one in those if one.says == number.says]
-        every.append(number._replace(keys=tuple(dict.fromkeys(key for one in same or those for key in one.keys))))
-        if not same:
-            there = " | ".join(dict.fromkeys(one.says for one in those)) or "nothing has this name"
-            others[number.says] = f"{number.says}\n  in {folder}: {there}"
-    return every, others
+        keys = tuple(dict.fromkeys(key for one in same or those for key in one.keys))
+        there = " | ".join(dict.fromkeys(one.says for one in those)) or "nothing has this name"
+        every.append(number._replace(keys=keys, other="" if same else f"{number.says}\n  in {folder}: {there}"))
+    return every
 
 
 def _of_csv(file: Path) -> list[Number]:
@@ -220,7 +216,8 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
         here = {**packages, **installed.versions(framework, environment), **installed.compiler(condition)}
         names = [*(name for name in here if name in there), *m.packages, *packages]
         changes += _differences("other versions", there, here, names)
-        read = {name: m.built[f"{name}_sha256"] for name in _INPUTS if f"{name}_sha256" in m.built}
+        inputs_of = {name: m.built.get(f"{name}_sha256") for name in ("data", "weights_file", "order")}
+        read = {name: digest for name, digest in inputs_of.items() if digest}
         here = _hashes(condition, m.initial_seed, inputs) if read else {}
         return [*changes, *_differences("other inputs", read, here, read)]
     except (BenchlibError, OSError) as error:

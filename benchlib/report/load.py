@@ -58,10 +58,6 @@ class Results:
         every = tidy.together(self.frames.values())
         return every[every["quantity"].isin(quantities)]
 
-    def why_not(self, path: str) -> str | None:
-        """Say why a figure or a table is not to be shown; None: it is there as its notebook made it."""
-        return self.changed.get(path, None if (self.folder / path).is_file() else "is gone")
-
     def _read(self, name: str) -> None:
         record, path = manifest.read(self.folder, name), self.folder / "notebooks" / f"{name}.ipynb"
         if record is None:

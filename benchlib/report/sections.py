@@ -49,7 +49,7 @@ def _parts(results: Results, summary: dict[str, Any], of: str = "") -> tuple[lis
     drawn = [path for path in summary["figures"] if path.endswith(".svg")]
     parts: dict[str, str] = {}
     for path in (*drawn, *shown):
-        if (why := results.why_not(path)) is not None:
+        if why := results.changed.get(path, "" if (results.folder / path).is_file() else "is gone"):
             parts[path] = tables.bullets([f"{path} {why}: run again."]).data
             continue
         caption = f"{of}{summary['captions'].get(path, '')}"

@@ -14,11 +14,11 @@ import numpy as np
 
 from benchlib.cache import Block, Measurement, counted
 from benchlib.condition import Condition
-from benchlib.stats.comparison import DISTURBED, Comparison
+from benchlib.stats.comparison import DISTURBED, NOT_MEASURED, Comparison
 from benchlib.stats.intervals import Interval, mean_interval, ratio_of_means
 from benchlib.stats.validity import MOST
 
-PAYS, AT_ONCE, NEVER, NOT_SHOWN, NOT_MEASURED = "pays", "pays at once", "never pays", "not shown to pay", "not measured"
+PAYS, AT_ONCE, NEVER, NOT_SHOWN = "pays", "pays at once", "never pays", "not shown to pay"
 
 
 def amortisation(comparison: Comparison, eager: Condition, graph: Condition) -> tuple[str, dict[str, Interval]]:
@@ -30,7 +30,7 @@ def amortisation(comparison: Comparison, eager: Condition, graph: Condition) -> 
     disturbed = len(every) - len(quiet) > MOST * len(every)
     pairs = every if disturbed else quiet
     modes = [[pair[place] for pair in pairs] for place in (0, 1)]
-    first, step = ([np.array([read(m) for m in of]) for of in modes] for read in (_first_s, _step_s))
+    first, step = ([np.array([read(m) for m in of]) for of in modes] for read in (lambda m: m.first_step_s, _step_s))
     cost, gain = first[1] - first[0], step[0] - step[1]
     steps = seconds = none = Interval(processes=len(pairs))
     verdict = DISTURBED if disturbed else _verdict(mean_interval(cost.tolist()), mean_interval(gain.tolist()))
@@ -54,10 +54,6 @@ def _verdict(cost: Interval, gain: Interval) -> str:
     if gain.estimate < 0:
         return NEVER
     return AT_ONCE if cost.high <= 0 else PAYS
-
-
-def _first_s(m: Measurement) -> float:
-    return float(m.first_step_s)
 
 
 def _step_s(m: Measurement) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,22 +23,15 @@ from benchlib.stats.planner import FAILED, Paired, Plan, best_rounds, gain, mean
 from benchlib.stats.validity import DIFFERENT, MOST, NOT_CHECKED, disturbed_rounds, slow_down
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
-SAME_WITHIN = "the same within"
-"""How the verdict on an interval begins that lies within the margin of 1; how much that is follows."""
 SLOWS_DOWN, DISTURBED = "slows down", "disturbed"
 MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
 NO_RATIO = {MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED}
 """Verdicts on what has no ratio."""
 
-SHARED = "shared time spent"
-"""Why a comparison ended that has no budget of its own: the clock of the whole report went on with others."""
+SHARED = "shared time spent"  # why a comparison ended that has no budget of its own: the report's clock went on
 
 MARGIN = 0.05
-
-PATIENCE = 4
-"""Times the repetitions of its pilot: where a ratio is still disturbed after so many, the time that comparisons share
-is not spent on it any more.
-"""
+PATIENCE = 4  # times its pilot: a ratio that is still disturbed then gets no more of the time that comparisons share
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,9 +92,7 @@ class Comparison(Measured):
     def widest(self) -> tuple[float, str]:
         """The relative half-width of the widest interval, and whose it is; nan while there is none."""
         widths = {name: width(own) for name, own in means(self._wanted()).items()}
-        name = max(widths, key=lambda one: widths[one], default=None)
-        of = {_name(role, one): f"A/A of {one}" if role == "control" else str(one) for one, role in self._ratios()}
-        return (widths[name], of[name]) if name else (math.nan, self.title)
+        return max(((half, name) for name, half in widths.items()), default=(math.nan, self.title))
 
     @property
     def cost_s(self) -> float:
@@ -168,7 +159,15 @@ class Comparison(Measured):
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
         :meth:`verdict` and ``why`` the models are not shown to be the same.
         """
-        return Frame([self._ratio_row(condition, role) for condition, role in self._ratios()])
+        rows = []
+        for condition, role in self._ratios():
+            ratio, verdict = self.verdict(self.baseline, condition, role)
+            ends = {"ratio": ratio.estimate, "low": ratio.low, "high": ratio.high, "processes": ratio.processes}
+            proofs = [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
+            why = "; ".join(str(one) for one in proofs if one and not one.same)
+            said = {"verdict": verdict, "why": why, "measurements": " ".join(self.files(condition))}
+            rows.append({**identity(condition), "role": role, **ends, **said})
+        return Frame(rows)
 
     def slows_down(self, condition: Condition) -> bool:
         """Do the condition's processes get slower while they are measured: see ``validity.slow_down``?"""
@@ -184,7 +183,13 @@ class Comparison(Measured):
         from its power; ``device_peak_mib`` is of the framework's allocator. ``idle_cores`` are those that the other
         workers, who should sleep, used meanwhile, at worst; ``parent_cores`` those of the process that asks.
         """
-        return Frame([self._throughput_row(condition) for condition in self.conditions])
+        rows = []
+        for condition in self.conditions:
+            every = self._every(condition, self._role(condition))
+            good = [m for m in every if m.ok]
+            slow, files = self.slows_down(condition), self.files(condition)
+            rows.append(throughput.row(condition, good, slow, len(every) - len(good), files))
+        return Frame(rows)
 
     def _ratios(self) -> list[tuple[Condition, str]]:
         """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""
@@ -192,14 +197,12 @@ class Comparison(Measured):
 
     def pairs(self, one: Condition, other: Condition, role: str | None = None) -> list[tuple[Measurement, Measurement]]:
         """Of each that were measured together, the processes of both."""
-        ones = {m.file: m for m in self._of(one, self._role(one))}
-        return [(ones[m.file], m) for m in self._of(other, role or self._role(other)) if m.file in ones]
+        ones = {m.file: m for m in self._every(one, self._role(one)) if m.ok}
+        others = self._every(other, role or self._role(other))
+        return [(ones[m.file], m) for m in others if m.ok and m.file in ones]
 
     def _role(self, condition: Condition) -> str:
         return "baseline" if condition == self.baseline else "condition"
-
-    def _of(self, condition: Condition, role: str) -> list[Measurement]:
-        return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
 
     def _given(self) -> list[tuple[Condition, str]]:
         """The conditions whose ratio to the baseline is given once it is known, and in which role."""
@@ -225,7 +228,6 @@ class Comparison(Measured):
         return not (failing or given_up or self.slows_down(self.baseline) or self.slows_down(condition))
 
     def _every(self, condition: Condition, role: str) -> list[Measurement]:
-        """As :meth:`_of`, with those that failed."""
         return [m for m in self.measurements if m.role == role and m.condition == condition]
 
     def _repetitions(self) -> list[list[Measurement]]:
@@ -253,21 +255,6 @@ class Comparison(Measured):
             paired.append(Paired(wanted, together[0].repetition_s - useful * round_s, round_s))
         return paired
 
-    def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
-        interval, verdict = self.verdict(self.baseline, condition, role)
-        certificates = [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
-        return {
-            **identity(condition),
-            "role": role,
-            "ratio": interval.estimate,
-            "low": interval.low,
-            "high": interval.high,
-            "processes": interval.processes,
-            "verdict": verdict,
-            "why": "; ".join(str(one) for one in certificates if one and not one.same),
-            "measurements": " ".join(self.files(condition)),
-        }
-
     def _unproved(self, one: Condition, other: Condition) -> str | None:
         """Why there is no ratio of two conditions: both must have been certified. None: they have."""
         proofs = [self.certificates.get(condition.key) for condition in (one, other)]
@@ -275,12 +262,6 @@ class Comparison(Measured):
         if DIFFERENT in verdicts:
             return MODELS_DIFFER
         return MODELS_NOT_CHECKED if NOT_CHECKED in verdicts else None
-
-    def _throughput_row(self, condition: Condition) -> dict[str, Any]:
-        role = self._role(condition)
-        good, every = self._of(condition, role), self._every(condition, role)
-        failed = len(every) - len(good)
-        return throughput.row(condition, good, self.slows_down(condition), failed, self.files(condition))
 
 
 def most_urgent(comparisons: Sequence[Comparison], left_s: float) -> int | None:
@@ -302,18 +283,14 @@ def standing(comparisons: Sequence[Comparison], left_s: float) -> str:
     return f"widest half-width {100 * width:.2g} % ({whose}); {duration(left_s)} left"
 
 
-Ends = TypeVar("Ends", float, pd.Series)
-"""Of intervals: a number, or a column of them."""
-
-
-def is_within(low: Ends, high: Ends, margin: float | Ends) -> bool | pd.Series:
-    """Does an interval lie within ``margin`` of 1? One that has no ends does not."""
+def is_within(low: Any, high: Any, margin: Any) -> Any:
+    """Does an interval lie within ``margin`` of 1, or do columns of intervals? One that has no ends does not."""
     return (low >= 1 - margin) & (high <= 1 + margin)
 
 
 def same_within(margin: float) -> str:
     """The verdict on an interval that lies within ``margin`` of 1."""
-    return f"{SAME_WITHIN} {100 * margin:g} %"
+    return f"the same within {100 * margin:g} %"
 
 
 def verdict_on(interval: Interval, margin: float) -> str:
@@ -326,5 +303,5 @@ def verdict_on(interval: Interval, margin: float) -> str:
 
 
 def _name(role: str, condition: Condition) -> str:
-    """Of a ratio, for the planner."""
-    return f"{role} {condition.key}"
+    """Of a ratio, for the planner and for people."""
+    return f"A/A of {condition}" if role == "control" else str(condition)

@@ -43,38 +43,19 @@ WHYS = (
 
 COMPARISON, TRAINING = "comparison", "training"
 
-METRIC = "of the metric"
-"""Instead of a unit: it is the workload's metric's, see ``metrics.readable``."""
-
-FLAG = "1 or 0"
-"""Instead of a unit: it is so, or it is not."""
+METRIC = "of the metric"  # instead of a unit: that of the workload's metric, see ``metrics.readable``
+FLAG = "1 or 0"  # instead of a unit: it is so, or it is not
 
 ACCELERATOR = {
-    "accelerator_percent": "%",
-    "accelerator_memory_mib": "MiB",
-    "accelerator_power_w": "W",
-    "accelerator_temperature_c": "°C",
-    "accelerator_clock_mhz": "MHz",
-    "accelerator_throttled": "1",
-    "joules_per_sample": "J",
-    "device_peak_mib": "MiB",
+    **{"accelerator_percent": "%", "accelerator_memory_mib": "MiB", "accelerator_power_w": "W"},
+    **{"accelerator_temperature_c": "°C", "accelerator_clock_mhz": "MHz", "accelerator_throttled": "1"},
+    **{"joules_per_sample": "J", "device_peak_mib": "MiB"},
 }
 TIMED = {"samples_per_second": "1/s", "steps_per_second": "1/s", "step_ms": "ms", "peak_share_percent": "%"}
 OF_PROCESSES = {
-    "memory_mib": "MiB",
-    "memory_steady_mib": "MiB",
-    "memory_private_mib": "MiB",
-    "memory_children_mib": "MiB",
-    "first_step_s": "s",
-    "cpu_percent": "%",
-    "cores_used": "1",
-    "memory_import_mib": "MiB",
-    "warm_up_s": "s",
-    "steady": "1",
-    "slows_down": FLAG,
-    "disturbed": "1",
-    "idle_cores": "1",
-    "parent_cores": "1",
+    **dict.fromkeys(("memory_mib", "memory_steady_mib", "memory_private_mib", "memory_children_mib"), "MiB"),
+    **{"first_step_s": "s", "cpu_percent": "%", "cores_used": "1", "memory_import_mib": "MiB", "warm_up_s": "s"},
+    **{"steady": "1", "slows_down": FLAG, "disturbed": "1", "idle_cores": "1", "parent_cores": "1"},
 }
 RATIOS = (
     *("throughput_ratio", "control_ratio", "pair_ratio"),
@@ -82,15 +63,8 @@ RATIOS = (
     *("epoch_ratio", "threshold_ratio", "loss_ratio", "first_epoch_ratio", "first_epoch_alone_ratio"),
 )
 TRAINED = {
-    "epoch_s": "s",
-    "epochs_longest": "1",
-    "epochs_to_threshold": "1",
-    "seconds_to_threshold": "s",
-    "best_metric": "1",
-    "final_metric": METRIC,
-    "metric_difference": METRIC,
-    "final_loss": "1",
-    "diverged": "1",
+    **{"epoch_s": "s", "epochs_longest": "1", "epochs_to_threshold": "1", "seconds_to_threshold": "s"},
+    **{"best_metric": "1", "final_metric": METRIC, "metric_difference": METRIC, "final_loss": "1", "diverged": "1"},
 }
 OF_GROUPS = {"efficiency_percent": "%", "communication_percent": "%"}
 OF_GRAPHS = {
@@ -117,15 +91,9 @@ that is not finite being the ``lowest``. The others are described where they are
 
 _CHOICES = {
     "label": pa.string(),  # all of the condition, in words
-    "workload": pa.string(),
-    "data": pa.string(),
-    "framework": pa.string(),
-    "environment": pa.string(),
-    "mode": pa.string(),
-    "precision": pa.string(),
-    "device": pa.string(),
+    **dict.fromkeys(("workload", "data", "framework", "environment", "mode", "precision", "device"), pa.string()),
     "lane": pa.string(),
-    "subject": pa.string(),  # the six above, as rows and legends show them
+    "subject": pa.string(),  # framework to lane, as rows and legends show them
     "batch_size": pa.int64(),
     "learning_rate": pa.float64(),
     "train_samples": pa.int64(),  # missing: all
@@ -221,21 +189,6 @@ def absent(quantity: str, condition: Condition, baseline: Condition | None, why:
     return row(quantity, condition, Interval(), baseline, why=why, reason=reason, **of_comparison)
 
 
-def control_of(comparison: Comparison) -> dict[str, Any]:
-    """The A/A control of a comparison and its margin, as the columns of all its rows."""
-    control, baseline = comparison.control, comparison.baseline
-    why = NOT_MEASURED if control.processes == 0 else None
-    return {
-        "control": _number(control.estimate),
-        "control_low": _number(control.low),
-        "control_high": _number(control.high),
-        "control_why": DISTURBED if comparison.disturbed(baseline, baseline, "control") else why,
-        "half_width_percent": _number(100 * comparison.plan.half_width),
-        "ended": comparison.ended,
-        "margin": comparison.margin,
-    }
-
-
 def said(verdict: str) -> dict[str, str | None]:
     """A verdict on a ratio as columns: what it shows, or why it shows nothing."""
     return {"verdict": None, "why": verdict} if verdict in WHYS else {"verdict": verdict, "why": None}
@@ -252,17 +205,27 @@ def of_comparison(
     ``relative`` makes; with ``common`` columns such as the notebook and the task. ``roof_s`` gives the least seconds
     that a step could take on this machine.
     """
-    conditions, baseline, control = comparison.conditions, comparison.baseline, control_of(comparison)
+    conditions, baseline, control = comparison.conditions, comparison.baseline, comparison.control
+    control_why = NOT_MEASURED if control.processes == 0 else None
+    columns = {
+        "control": _number(control.estimate),
+        "control_low": _number(control.low),
+        "control_high": _number(control.high),
+        "control_why": DISTURBED if comparison.disturbed(baseline, baseline, "control") else control_why,
+        "half_width_percent": _number(100 * comparison.plan.half_width),
+        "ended": comparison.ended,
+        "margin": comparison.margin,
+    }
     shown = said(comparison.verdict(baseline, baseline, "control")[1])
-    shown["why"] = control["control_why"]  # of a baseline that slows down, too: it says what can be resolved
+    shown["why"] = columns["control_why"]  # of a baseline that slows down, too: it says what can be resolved
     files = {one: " ".join(comparison.files(one)) for one in conditions}
-    rows = [row("control_ratio", baseline, comparison.control, baseline, files=files[baseline], **shown)]
+    rows = [row("control_ratio", baseline, control, baseline, files=files[baseline], **shown)]
     for one in conditions[1:]:
         ratio, verdict = comparison.verdict(baseline, one)
         rows.append(row("throughput_ratio", one, ratio, baseline, files=files[one], **said(verdict)))
     for condition, measured in zip(conditions, comparison.throughput().to_dict("records"), strict=True):
         rows += _indicators(condition, measured, roof_s)
-    return of_rows([*rows, *beside], **{"kind": COMPARISON, **control, **common})
+    return of_rows([*rows, *beside], **{"kind": COMPARISON, **columns, **common})
 
 
 def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **common: Any) -> pd.DataFrame:

@@ -97,14 +97,6 @@ def half_width(sd: float, n: int, confidence: float = CONFIDENCE) -> float:
     return float(special.stdtrit(n - 1, (1 + confidence) / 2)) * sd / math.sqrt(n)
 
 
-def within_rounds(baseline: dict[int, float], other: dict[int, float]) -> float:
-    """Mean over the rounds that both have of log(baseline) - log(other), for seconds per sample by round: the log of
-    how many times the other's throughput is the baseline's. nan if they share no round.
-    """
-    logs = rounds_of(baseline, other)
-    return float(np.mean(logs)) if logs else math.nan
-
-
 def rounds_of(baseline: dict[int, float], other: dict[int, float]) -> list[float]:
     """The logarithms of the ratio, by round: of how many times the other's throughput is the baseline's."""
     return [math.log(baseline[r]) - math.log(other[r]) for r in sorted(baseline.keys() & other.keys())]

@@ -20,16 +20,10 @@ from benchlib.errors import BenchlibError, shown
 from benchlib.stats.intervals import half_width
 
 LEAST_ROUNDS, MOST_ROUNDS = 4, 100
-PILOT_ROUNDS = 16
-"""Most rounds of a process in the pilot: more time does more where an interval is wide."""
+PILOT_ROUNDS = 16  # most rounds of a process in the pilot: more time does more where an interval is wide
 
-PILOT = 5
-"""Repetitions of the pilot, unless it is said otherwise. Fewer give wider intervals, for Student's distribution asks
-more of few processes: with 4 by 1.3, with 3 by 2.
-"""
-
-LEAST_PILOT = 3
-MOST_PILOT = 1000
+PILOT = 5  # repetitions, unless said otherwise; Student's intervals of 4 are 1.3 times as wide, those of 3 twice
+LEAST_PILOT, MOST_PILOT = 3, 1000
 
 LEAST_PRECISION = 0.001
 TOO_PRECISE = (
@@ -39,23 +33,13 @@ TOO_PRECISE = (
 
 MOST_BUDGET_S = 366 * 24 * 3600
 LONGEST_BLOCK_S = 300  # a worker is silent in a block, and counts as hung after three times as long
-USUAL_BLOCK_S = 0.25
 
-LEANING = 3.0
-"""A process is measured so many times as long as it took to start at most, and so many times less at least: the
-variances of a few processes are not well known.
-"""
-
+LEANING = 3.0  # rounds take at most so many starts, at least that part of one: few processes show variances badly
 CAUTION = 1.0
+MOST_PROCESSES = 1_000_000  # where the estimate of how many more processes it would take ends
+LEAST_START_S = 0.5  # that a worker takes at least to start, import its framework and warm up
 
-MOST_PROCESSES = 1_000_000
-"""Where the estimate of how many more processes it would take ends."""
-
-LEAST_START_S = 0.5
-"""Seconds that a worker takes at least to start, import its framework and warm up."""
-
-PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to compare"
-"""Why a comparison ended."""
+PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to compare"  # why a comparison ended
 
 
 @dataclass(frozen=True)
@@ -123,7 +107,7 @@ def gain(done: Sequence[Paired]) -> float:
 def require(precision: float, budget_s: float, block_s: float, pilot: int, margin: float) -> None:
     """Refuse what no plan can meet with a BenchlibError. A pilot that takes longer than the budget is finished."""
     least = f"{LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}: fewer show no variance"
-    block = f"the seconds of a block, such as {USUAL_BLOCK_S:g}, {LONGEST_BLOCK_S} at most"
+    block = f"the seconds of a block, such as 0.25, {LONGEST_BLOCK_S} at most"
     rules = (
         ("precision", precision, 0 < precision < 1, "give the half-width as a share of the ratio, 0.03 for 3 %"),
         ("precision", precision, precision >= LEAST_PRECISION, TOO_PRECISE),

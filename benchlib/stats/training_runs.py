@@ -47,7 +47,16 @@ class TrainingRuns(Measured):
         """A row per epoch of a run: steps, seconds (training time so far, evaluation off the clock), loss (mean of the
         epoch), metric (after it).
         """
-        return Frame([row for m in self.measurements for row in _curve(m)])
+        rows = []
+        for m in self.measurements:
+            seconds = 0.0
+            for epoch in m.epochs:
+                seconds += epoch.wall_s
+                steps = sum(block.steps for block in m.blocks if block.epoch == epoch.epoch)
+                columns = {"seed": m.seed, "epoch": epoch.epoch, "steps": steps, "seconds": seconds}
+                learned = {"loss": epoch.loss, "metric": epoch.metric, "measurements": m.file}
+                rows.append({**identity(m.condition), **columns, **learned})
+        return Frame(rows)
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
         """Time of the first epoch over the geometric mean of the others', with an interval over seeds, without what was
@@ -151,20 +160,3 @@ def _disturbed(m: Measurement, epochs: list[Epoch]) -> bool:
 def _undisturbed_epochs(m: Measurement, epochs: list[Epoch]) -> list[float]:
     """Seconds of those of these epochs that were not disturbed."""
     return [epoch.wall_s for epoch in epochs if not _disturbed(m, [epoch])]
-
-
-def _curve(m: Measurement) -> list[dict[str, Any]]:
-    seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
-    return [
-        {
-            **identity(m.condition),
-            "seed": m.seed,
-            "epoch": epoch.epoch,
-            "steps": sum(block.steps for block in m.blocks if block.epoch == epoch.epoch),
-            "seconds": float(so_far),
-            "loss": epoch.loss,
-            "metric": epoch.metric,
-            "measurements": m.file,
-        }
-        for epoch, so_far in zip(m.epochs, seconds, strict=True)
-    ]

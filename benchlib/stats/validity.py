@@ -13,13 +13,9 @@ from benchlib.worker.steady import SLOWING
 
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"  # verdicts of certificates
 
-MOST = 0.5
-"""Of the rounds that a ratio is made of: if a larger share is disturbed, there is no ratio."""
-
+MOST = 0.5  # of the rounds that a ratio is made of: if a larger share is disturbed, there is no ratio
 LOST = 0.1
-"""Of the seconds of training that a number is made of: if blocks that were disturbed took longer than they would have
-by more than this share, the number does not count.
-"""
+"""Of the seconds of training that a number is made of: if disturbed blocks lost a larger share, it does not count."""
 
 
 def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
@@ -53,14 +49,11 @@ def _relative(m: Measurement, others: list[Measurement]) -> list[float]:
     """The logarithms of a process's seconds per sample by round, less the mean of those of ``others``, each around its
     own mean, so that a round which one of them lacks is no step.
     """
-    mine, theirs = _logs_by_round(m), [_logs_by_round(one) for one in others]
+    every = [seconds_by_round(one) for one in (m, *others)]
+    mine, *theirs = ({number: math.log(seconds) for number, seconds in of.items()} for of in every)
     middles = [sum(logs.values()) / len(logs) if logs else 0.0 for logs in theirs]
     relative = []
     for number in sorted(mine):
         there = [logs[number] - middle for logs, middle in zip(theirs, middles, strict=True) if number in logs]
         relative.append(mine[number] - (sum(there) / len(there) if there else 0.0))
     return relative
-
-
-def _logs_by_round(m: Measurement) -> dict[int, float]:
-    return {number: math.log(seconds) for number, seconds in seconds_by_round(m).items()}

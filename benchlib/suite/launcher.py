@@ -46,8 +46,8 @@ Profile `{profile}`, as of {now}. {report}What a result means: [README](../READM
 
 Open a notebook, change its values below *# Parameters* if you like, and choose *Run > Run All Cells*: only what is new
 is measured. *Kernel > Interrupt Kernel* stops the workers and keeps what was measured. What you open is your copy, in
-`outputs/{profile}/lab`; what you run there changes no run below. `make report PROFILE={profile} MINUTES=10` measures
-more of what is there; `make lab PROFILE={profile}` writes this page again.
+`outputs/{profile}/lab`; what you run there does not change the table below. `make lab PROFILE={profile}` writes this
+page again; `make report PROFILE={profile} MINUTES=10` measures more of what is there.
 
 | notebook | question | last run |
 |---|---|---|

@@ -165,8 +165,8 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     word = record["status"]
     if keep and word == "failed":
         if record["error"].get("exception") == lab.NotMeasured.__name__:
+            Path(record["error"]["partial"]).unlink(missing_ok=True)
             word, record = "stale", before | {"stale": outputs.outdated(item, before)}
-            _partial(executed).unlink(missing_ok=True)
         else:
             executed.unlink(missing_ok=True)
     _keep(folder, record)
@@ -178,7 +178,7 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     """Execute a notebook to a partial file, renamed to ``executed`` if it succeeded; what its record says of it."""
     from benchlib.suite.execute import NotebookFailed, execute  # papermill takes long to import: not for nothing
 
-    partial = _partial(executed)
+    partial = executed.with_name(f".partial-{executed.name}")
     try:
         summary = execute(item.notebook, {**item.parameters, "outputs": str(folder)}, partial)
         if summary is None and item.name != REPORT:
@@ -212,10 +212,6 @@ def _say_wrong(every: Iterable[Record]) -> bool:
             say(f"{record['notebook']}: not measured again, its older result is shown, which is stale: {why}")
         told = told or bool(number or why)
     return told
-
-
-def _partial(executed: Path) -> Path:
-    return executed.with_name(f".partial-{executed.name}")
 
 
 def _keep(folder: Path, record: Record) -> None:
