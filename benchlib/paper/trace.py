@@ -6,6 +6,7 @@ results has the keys of the files that the number was made from.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import io
 import os
@@ -122,8 +123,13 @@ def _table(file: Path, folder: Path) -> list[Number]:
     return every
 
 
+def _text(file: Path) -> str:
+    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return file.read_text("utf-16" if file.read_bytes().startswith(marks) else "utf-8-sig", errors="replace")
+
+
 def _of_csv(file: Path) -> list[Number]:
-    text = file.read_text("utf-8-sig", errors="replace")
+    text = _text(file)
     separator = max(",;\t", key=text.partition("\n")[0].count)  # as spreadsheets of many languages save it
     decimal = "," if re.search(r"[;\t]-?\d+,\d+[;\t\r\n]", text) else "."
     try:
@@ -146,9 +152,10 @@ def _of_csv(file: Path) -> list[Number]:
 def _of_latex(file: Path) -> list[Number]:
     """Macros by their names; rows by their table's label and their cells before the first number."""
     found, table, in_body = [], "", False
-    for line in file.read_text("utf-8-sig", errors="replace").splitlines():
+    for line in _text(file).splitlines():
         text, _, keys = line.partition(latex.COMMENT)
-        text = re.sub(r"(?<!\\)((?:\\\\)*)%.*", r"\1", text).strip()  # a cleaner may leave the sign of a comment
+        text = re.sub(r"(?<!\\)((?:\\\\)*)%.*", r"\1", text)  # a cleaner may leave the sign of a comment
+        text = " ".join(text.split())  # columns may have been aligned
         if label := re.fullmatch(r"\\label\{tab:(.*)\}", text):
             table = label[1]
         elif macro := re.match(r"\\newcommand\{(\\benchlib\w+)\}", text):
