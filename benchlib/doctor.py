@@ -69,7 +69,7 @@ def _inspect_framework(framework: str, environment: str) -> Iterator[Finding]:
             missing = availability.available(framework, device, environment)
             yield Finding(f"{framework}, {device}: {missing or 'usable'}")
         with scratch.scratch("inspection") as inputs:
-            promises = check(framework, inputs, IMPORT_S, environment=environment)
+            promises = list(check(framework, inputs, IMPORT_S, environment=environment))
     except (WorkerFailed, BenchlibError) as error:
         raised = isinstance(error, WorkerFailed) and error.failure.exception  # which says enough without the traceback
         yield Finding(f"{framework}: {error.failure.sentence.splitlines()[0] if raised else error}", wrong=True)
@@ -83,7 +83,7 @@ def _inspect_framework(framework: str, environment: str) -> Iterator[Finding]:
 
 def check(
     framework: str, inputs: Path, patience_s: float = PATIENCE_S, modes: Sequence[str] = (), **choices: str
-) -> list[Promise]:
+) -> Iterator[Promise]:
     """Try each promise of a framework's session, in ``modes`` (none: all); ``choices`` are more, such as ``device``."""
     workload, inputs = _smallest(framework), Path(inputs).resolve()  # workers work elsewhere
     conditions = [
@@ -91,7 +91,8 @@ def check(
         for mode in modes or frameworks.modes(framework)
     ]
     availability.require(conditions)
-    return [promise for condition in conditions for promise in _promises(condition, inputs, patience_s)]
+    for condition in conditions:
+        yield from _promises(condition, inputs, patience_s)
 
 
 def _smallest(framework: str) -> str:

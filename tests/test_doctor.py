@@ -21,7 +21,7 @@ def broken(framework: str, inputs: Path) -> dict[str, str]:
 
 
 def test_a_session_that_keeps_its_promises_passes(tmp_path: Path) -> None:
-    rows = doctor.check("toy", tmp_path, 60.0)
+    rows = list(doctor.check("toy", tmp_path, 60.0))
     assert [row for row in rows if row.why] == []
     assert {row.mode for row in rows} == {"eager"}
     assert {WAITS, SAME_MODEL} < {row.what for row in rows}
@@ -49,4 +49,4 @@ def test_another_model_is_found(tmp_path: Path, framework: str, why: str) -> Non
 def test_a_framework_without_a_workload_is_told_what_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workloads.Workload, "frameworks", lambda self: [])
     with pytest.raises(BenchlibError, match=r"framework 'toy': no workload .* write workloads/NAME/toy.py"):
-        doctor.check("toy", tmp_path)
+        list(doctor.check("toy", tmp_path))

@@ -9,6 +9,7 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
+from benchlib import doctor
 from benchlib.cache import save
 from benchlib.equivalence import gate
 
@@ -66,6 +67,16 @@ def test_a_line_that_was_cut_off_does_not_spoil_the_next(file):
     gpu.append(file, kind="last", text="ä\n")
     assert [line["kind"] for line in gpu.read(file)] == ["first", "last"]
     assert gpu.read(file)[-1]["text"] == "ä\n"
+
+
+def test_a_promise_is_written_before_the_next_is_tried(file, tmp_path, monkeypatch, toy_framework):
+    def killed(*asked):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "_waits", killed)
+    with pytest.raises(KeyboardInterrupt):
+        gpu.check(gpu.Visit(file, tmp_path / "lab", cpu=True), "toy", "eager")
+    assert [(line["kind"], line["passed"]) for line in gpu.read(file)] == [("check", True)] * 3
 
 
 def test_ratios_are_computed_anew_from_what_a_visit_has_written(file, tmp_path, monkeypatch):

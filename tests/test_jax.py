@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_the_session_keeps_its_promises_in_both_modes(tmp_path: Path) -> None:
-    rows = doctor.check("jax", tmp_path, environment="jax")
+    rows = list(doctor.check("jax", tmp_path, environment="jax"))
     assert {row.mode for row in rows} == set(frameworks.modes("jax"))
     assert not [row for row in rows if row.why]
 
