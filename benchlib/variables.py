@@ -82,6 +82,17 @@ def passed(inherited: Mapping[str, str]) -> dict[str, str]:
     return passing | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
+def of_programs(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Of the parent's variables those that kernels, installers and Chromium get: of PYTHON* only where packages of the
+    user's are, and of PYTHONPATH only benchlib's folder and CANN's.
+    """
+    kept = {"PYTHONUSERBASE", "PYTHONNOUSERSITE"}
+    given = {name: value for name, value in inherited.items() if name in kept or not name.startswith("PYTHON")}
+    own = [os.path.abspath(one) for one in _folders(inherited.get("PYTHONPATH")) if Path(one, "benchlib").is_dir()]
+    path = [*own, *_of_cann(inherited)]
+    return given | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
+
+
 def left_out(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
     """The names of variables that were left out of an environment ``given``, and could matter."""
     could_matter = (*COULD_MATTER, *frameworks.every_variable())

@@ -143,9 +143,11 @@ class TestPaper:
 
         return does
 
-    def test_the_paper_is_put_into_the_page_and_the_date_into_the_pdf(self, page, browser):
+    def test_the_paper_is_put_into_the_page_and_the_date_into_the_pdf(self, page, browser, monkeypatch):
         ids = "/ID (node00000213) /ID (node00000215)"
-        browser(f"""(echo "/CreationDate (D:20260101000000+00'00') {ids}"; cat "$page"; echo %%EOF) > "$printed" """)
+        monkeypatch.setenv("PYTHONSTARTUP", "mine.py")
+        date = """test -z "$PYTHONSTARTUP" && echo "/CreationDate (D:20260101000000+00'00')"""
+        browser(f"""({date} {ids}"; cat "$page"; echo %%EOF) > "$printed" """)
         pdf.print_pdf(page, page.with_suffix(".pdf"), "letter", DATE)
         made = page.with_suffix(".pdf").read_text()
         assert "/CreationDate (D:20260504030201+00'00') /ID (node00000000) /ID (node00000002)" in made

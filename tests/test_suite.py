@@ -563,7 +563,7 @@ def test_what_this_machine_does_not_have_is_refused_with_the_file(tmp_path, monk
         plan.plan("quick")
 
 
-def test_files_of_the_working_directory_and_ipythons_start_up_files_change_no_kernel(tmp_path, monkeypatch):
+def test_files_of_the_working_directory_of_pythonpath_and_for_the_start_change_no_kernel(tmp_path, monkeypatch):
     make_project(tmp_path / "project", monkeypatch, ["first"])
     asked = "from importlib.util import find_spec\nprint(benchlib.__file__, 'project' in find_spec('torch').origin)"
     write_notebook("first", "import benchlib.lab, json, numpy", asked, SUMMARY.format(failures=0))
@@ -573,6 +573,8 @@ def test_files_of_the_working_directory_and_ipythons_start_up_files_change_no_ke
     startup.mkdir(parents=True)
     (startup / "own.py").write_text("import os; os._exit(1)")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("PYTHONSTARTUP", str(startup / "own.py"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path.cwd()), str(ROOT)]))
     code, said = run_and_read()
     assert code == 0, said
     assert printed_in(executed("first")) == f"{fingerprint.PACKAGE / '__init__.py'} False\n"

@@ -4,6 +4,7 @@ saved notebook whose kernel was killed in its last cell looks finished.
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -19,7 +20,7 @@ from papermill.exceptions import PapermillExecutionError
 from traitlets import default
 from traitlets.config import Config
 
-from benchlib import scratch
+from benchlib import scratch, variables
 from benchlib.errors import REMEDIES, unwritable
 
 MEMORY = "give it more memory, or choose smaller parameters, and run again: what was measured is kept"
@@ -41,6 +42,10 @@ class Kernel(AsyncKernelManager):
     @default("kernel_spec_manager")
     def _native(self) -> KernelSpecManager:
         return KernelSpecManager(kernel_dirs=[])
+
+    async def start_kernel(self, **options: Any) -> None:
+        """Without the settings of Python that the user's shell has."""
+        await super().start_kernel(env=variables.of_programs(os.environ), **options)
 
 
 def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[str, Any] | None:
