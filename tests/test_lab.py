@@ -287,6 +287,14 @@ def test_a_worker_that_misbehaves_costs_its_own_measurement(lab, monkeypatch, ho
     assert lab.store.all()[0].ok, "what went well is on disk"
 
 
+def test_a_comparison_ends_where_only_its_control_is_left(lab, monkeypatch):
+    monkeypatch.setattr(Lab, "certify", lambda self, conditions: all_the_same(conditions))
+    asked = {"precision": 0.001, "budget_s": 6, "block_s": 0.01, "pilot": 5}
+    for repetitions in (2, 4):  # another lab tries it again
+        comparison = Lab(outputs=lab.folder).compare([toy(), toy(misbehave="die in a block")], **asked)
+        assert (comparison.ended, len(comparison.measurements)) == (FAILED, 3 * repetitions)
+
+
 @pytest.mark.parametrize(
     ("how", "told"),
     [("broken file", "predictions.npy cannot be read"), ("few predictions", "predictions of shape (359,) for (360,)")],
