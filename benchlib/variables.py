@@ -106,6 +106,13 @@ def worker_folders(inherited: Mapping[str, str]) -> list[str]:
     return [os.path.abspath(folder) for folder in _folders(inherited.get(WORKER_PATH))]
 
 
+def worker_files(inherited: Mapping[str, str]) -> list[Path]:
+    """The Python files in :func:`worker_folders`; a folder may be an archive, too."""
+    folders = map(Path, worker_folders(inherited))
+    files = [path for folder in folders for path in [folder, *plugins.visible(folder, "*")] if path.is_file()]
+    return [path for path in files if path.suffix in (".py", ".so", ".pth", ".zip")]
+
+
 def counting_names(condition: Placed) -> list[str]:
     """The names in :func:`counting`, set or not."""
     network = NETWORK if condition.world_size > 1 else ()
@@ -114,7 +121,7 @@ def counting_names(condition: Placed) -> list[str]:
 
 def counting(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that the numbers of a condition depend on, as far as they are set."""
-    own = {WORKER_FILES: _digest(map(Path, folders))} if (folders := worker_folders(inherited)) else {}
+    own = {WORKER_FILES: _digest(worker_files(inherited))} if worker_folders(inherited) else {}
     return {name: inherited[name] for name in counting_names(condition) if inherited.get(name)} | own
 
 
@@ -128,10 +135,9 @@ def identity(condition: Placed) -> dict[str, object]:
     return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": counting(condition, os.environ)}
 
 
-def _digest(folders: Iterable[Path]) -> str:
-    """A hash of the Python files in some folders, by name and time of change; a folder may be an archive, too."""
-    files = [path for folder in folders for path in [folder, *plugins.visible(folder, "*")] if path.is_file()]
-    states = [(str(path), path.stat().st_mtime_ns) for path in files if path.suffix in (".py", ".so", ".pth", ".zip")]
+def _digest(files: Iterable[Path]) -> str:
+    """A hash of some files, by name and time of change."""
+    states = [(str(path), path.stat().st_mtime_ns) for path in files]
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()[:16]
 
 

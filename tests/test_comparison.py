@@ -9,6 +9,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import reprs
 from benchlib.condition import Condition
 from benchlib.stats.comparison import DISTURBED, SHARED, Comparison
+from benchlib.stats.planner import FAILED
 from benchlib.worker import steady
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)
@@ -87,15 +88,23 @@ def test_time_is_not_spent_on_ratios_that_will_not_be_given(comparison):
     assert other.widest[1] == f"A/A of {ONE}"
     assert other.plan.half_width == pytest.approx(alone.plan.half_width)
     slowing = grown(comparison, [1.20, 1.22, 1.21])
-    assert slowing.widest[1] == f"A/A of {ONE}"
+    assert math.isnan(slowing.widest[0]), "nor on the control alone"
     assert math.isnan(float(slowing.ratios().set_index("role").loc["condition", "ratio"]))
 
 
-def test_time_is_not_spent_on_what_keeps_failing_by_itself(comparison):
+def test_time_is_not_spent_on_what_keeps_failing_by_itself(comparison, tmp_path):
     wide(comparison, OTHER)
     assert comparison.widest[1] == str(OTHER)
     assert failing(comparison, 4).widest[1] == str(OTHER), "once is not always"
-    assert failing(comparison, 3, 4).widest[1] == f"A/A of {ONE}"
+    lost = failing(replace(comparison, precision=0.001, budget_s=math.inf, pilot=9), 3, 4)
+    assert lost.settled, "nor on the control alone"
+    assert lost.ended == FAILED
+    third = ONE.but(batch_size=70)
+    beside = SyntheticLab(tmp_path).compare([ONE, OTHER, third], precision=0.001, budget_s=math.inf, block_s=0.1)
+    wide(beside, OTHER)
+    assert beside.widest[1] == str(OTHER)
+    assert failing(beside, 3, 4).widest[1] != str(OTHER)
+    assert failing(beside, 3, 4).plan.ended is None, "another is there"
 
 
 def test_a_ratio_that_stays_disturbed_is_given_up(comparison):

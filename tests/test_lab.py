@@ -199,15 +199,16 @@ def kept(lab):
     return len(list(lab.store.folder.glob("*.parquet")))
 
 
+@pytest.mark.parametrize("file", ["workloads/toy/toy.py", "toy_launcher.py"])  # the other: what only workers import
 @pytest.mark.parametrize("when", ["between repetitions", "in a repetition"])
-def test_a_comparison_ends_where_a_file_is_edited_meanwhile(lab, edited, monkeypatch, when):
+def test_a_comparison_ends_where_a_file_is_edited_meanwhile(lab, edited, monkeypatch, when, file):
     asked = {"conditions": [toy(), toy(burn_ms=3.0)], **QUICK}
-    path = edited(text="")
+    path = edited(file, text="")
     before, times = path.read_text(), path.stat()
     if when == "between repetitions":
-        monkeypatch.setattr(lab, "_after_keeping", edited)
+        monkeypatch.setattr(lab, "_after_keeping", lambda: edited(file))
     else:
-        monkeypatch.setattr(recording, "memory", lambda *_: kept(lab) and edited())
+        monkeypatch.setattr(recording, "memory", lambda *_: kept(lab) and edited(file))
     with pytest.raises(BenchlibError, match=str(path)):
         lab.compare(**asked)
     assert kept(lab) == 1, "what was measured before is there"
@@ -217,6 +218,20 @@ def test_a_comparison_ends_where_a_file_is_edited_meanwhile(lab, edited, monkeyp
     monkeypatch.setattr(recording, "memory", lambda *_: None)
     assert len(lab.compare(**asked).measurements) == 6
     assert kept(lab) == 2, "and is used again with the code that it is of"
+
+
+@pytest.mark.parametrize("file", ["workloads/toy/toy.py", "toy_launcher.py", "added.py"])
+def test_no_certificate_is_of_a_file_that_is_edited_meanwhile(lab, edited, monkeypatch, file):
+    def run(*asked, of_gate=gate.run):
+        for computed in of_gate(*asked):
+            path = edited(file) if file != "added.py" else edited("toy_launcher.py", "").with_name(file)
+            path.touch()
+            yield computed
+
+    monkeypatch.setattr(gate, "run", run)
+    with pytest.raises(BenchlibError, match=rf"/{file}: changed while it was measured"):
+        lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    assert not list(lab.folder.glob("certificates/*"))
 
 
 def test_training_ends_where_a_file_is_edited_and_keeps_the_run_that_had_begun(lab, edited, monkeypatch):
@@ -270,6 +285,14 @@ def test_a_worker_that_misbehaves_costs_its_own_measurement(lab, monkeypatch, ho
     assert comparison.ratio(toy(burn_ms=3.0)).processes == 1
     assert not workers_alive()
     assert lab.store.all()[0].ok, "what went well is on disk"
+
+
+def test_a_comparison_ends_where_only_its_control_is_left(lab, monkeypatch):
+    monkeypatch.setattr(Lab, "certify", lambda self, conditions: all_the_same(conditions))
+    asked = {"precision": 0.001, "budget_s": 6, "block_s": 0.01, "pilot": 5}
+    for repetitions in (2, 4):  # another lab tries it again
+        comparison = Lab(outputs=lab.folder).compare([toy(), toy(misbehave="die in a block")], **asked)
+        assert (comparison.ended, len(comparison.measurements)) == (FAILED, 3 * repetitions)
 
 
 @pytest.mark.parametrize(

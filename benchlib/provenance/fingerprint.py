@@ -14,7 +14,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
-from benchlib import frameworks, plugins, workloads
+from benchlib import frameworks, plugins, variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 
@@ -75,7 +75,9 @@ def digest(condition: Condition, procedure: str) -> str:
 
 
 class Unchanged:
-    """The files of some pairs (as of :func:`files`) as they are now; a BenchlibError where this process runs others."""
+    """The files of some pairs (as of :func:`files`) and of ``WORKER_PATH`` as they are now; a BenchlibError where this
+    process runs others.
+    """
 
     def __init__(self, pairs: Iterable[tuple[Condition, str]]) -> None:
         self._files = {name: path for pair in pairs for name, path in files(*pair).items()}
@@ -88,11 +90,13 @@ class Unchanged:
     def require(self) -> None:
         """A BenchlibError where a file has changed since then: no number is made of two codes."""
         now = self._now()
-        if changed := [str(path) for name, path in self._files.items() if now[name] != self._before[name]]:
-            raise BenchlibError(f"{', '.join(changed)}: changed while it was measured; run again to measure it")
+        if changed := [name for name in self._before | now if now.get(name) != self._before.get(name)]:
+            paths = dict.fromkeys(str(self._files.get(name, name)) for name in changed)
+            raise BenchlibError(f"{', '.join(paths)}: changed while it was measured; run again to measure it")
 
     def _now(self) -> dict[str, str]:
-        return {name: _hash(path) for name, path in self._files.items()}
+        of_workers = {str(path): path for path in variables.worker_files(os.environ)}
+        return {name: _hash(path) for name, path in (self._files | of_workers).items()}
 
 
 _loaded: dict[str, str] = {}

@@ -46,8 +46,9 @@ class Comparison(Measured):
     @property
     def plan(self) -> Plan:
         """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
-        disturbed = any(self.disturbed(self.baseline, *pair) for pair in self._given())
-        return plan(self._done(), self.precision, self.budget_s, self.pilot, disturbed)
+        given = [] if self._lost else self._given()
+        disturbed = any(self.disturbed(self.baseline, *pair) for pair in given)
+        return plan(self._paired(given), self.precision, self.budget_s, self.pilot if given else 0, disturbed)
 
     @property
     def ended(self) -> str | None:
@@ -67,7 +68,7 @@ class Comparison(Measured):
     @property
     def settled(self) -> bool:
         """Has every ratio the precision asked for, or is there none to be had?"""
-        unclear = any(self.disturbed(self.baseline, *pair) and self._has_hope(*pair) for pair in self._given())
+        unclear = any(self.disturbed(self.baseline, *pair) for pair in self._hoped())
         return not unclear and settled(self._wanted(), self.precision)
 
     def lacks_pilot(self, own: Container[str]) -> bool:
@@ -79,7 +80,8 @@ class Comparison(Measured):
             good = [m.file for _, m in self.pairs(self.baseline, condition, role)]
             refused = any(m.refused for m in self._every(self.baseline, "baseline") + self._every(condition, role))
             failing = len(last) == 2 and not any(file in good for file in last)
-            if len(good) < self.pilot and not refused and not failing:
+            needless = role == "control" and self._lost
+            if len(good) < self.pilot and not refused and not failing and not needless:
                 return True
         return False
 
@@ -99,7 +101,7 @@ class Comparison(Measured):
         """Seconds that another repetition should take."""
         firsts = {m.file: m for m in self.measurements if m.repetition_s is not None}.values()
         start_s = float(np.median([m.repetition_s - m.rounds_s for m in firsts]))
-        done = self._done()
+        done = self._paired(self._given())
         return start_s + best_rounds(done) * float(np.median([paired.round_s for paired in done]))
 
     @property
@@ -210,22 +212,30 @@ class Comparison(Measured):
             (one, role) for one, role in self._ratios() if role == "control" or not self._unproved(self.baseline, one)
         ]
 
-    def _done(self) -> list[Paired]:
-        return self._paired(self._given())
+    def _hoped(self) -> list[tuple[Condition, str]]:
+        """Those for which another repetition would do something: the control's not by itself, beside others' lost."""
+        hoped = [pair for pair in self._given() if self._has_hope(*pair)]
+        return hoped if len(self._given()) == 1 or any(role == "condition" for _, role in hoped) else []
 
     def _wanted(self) -> list[Paired]:
-        """As :meth:`_done`, of the ratios for which another repetition would do something."""
-        return self._paired([pair for pair in self._given() if self._has_hope(*pair)])
+        return self._paired(self._hoped())
+
+    @property
+    def _lost(self) -> bool:
+        """Is the control all that is left, because each other condition fails by itself?"""
+        return len(self._given()) > 1 and all(self._fails(*pair) for pair in self._given()[1:])
+
+    def _fails(self, condition: Condition, role: str) -> bool:
+        """Has it failed by itself in both of the last repetitions?"""
+        last = sorted({m.repetition for m in self.measurements})[-2:]
+        return len(last) > 1 and not any(m.ok for m in self._every(condition, role) if m.repetition in last)
 
     def _has_hope(self, condition: Condition, role: str) -> bool:
-        """Neither does it slow down, nor has it failed by itself in both of the last repetitions, nor is it still
-        unclear after so many (``PATIENCE``).
-        """
-        tried, repetitions = self._every(condition, role), sorted({m.repetition for m in self.measurements})
-        last = repetitions[-2:]
-        failing = len(last) > 1 and not any(m.ok for m in tried if m.repetition in last)
-        given_up = len(repetitions) >= PATIENCE * self.pilot and self.disturbed(self.baseline, condition, role)
-        return not (failing or given_up or self.slows_down(self.baseline) or self.slows_down(condition))
+        """Neither fails it, nor does it slow down, nor is it still unclear after so many (``PATIENCE``)."""
+        many = len(self._repetitions()) >= PATIENCE * self.pilot
+        given_up = many and self.disturbed(self.baseline, condition, role)
+        slow = self.slows_down(self.baseline) or self.slows_down(condition)
+        return not (self._fails(condition, role) or given_up or slow)
 
     def _every(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.role == role and m.condition == condition]
