@@ -143,6 +143,8 @@ class Lab:
         if self.measures is Measures.BUDGET:
             for one in timed:
                 self._measure(one)
+            if any(one.comparison.plan.ended is None for one in timed):
+                say("shown as the last run left it; another precision, budget_s or more minutes measure more")
         elif self.measures is Measures.NOTHING and timed and not any(one.comparison.measurements for one in timed):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]

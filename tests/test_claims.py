@@ -349,7 +349,9 @@ def test_the_notebook_gives_what_the_report_reads(tmp_path: Path, monkeypatch: p
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]).replace("outputs: Folder = None", f"outputs = {str(tmp_path)!r}"), variables)
     summary = glued["summary"]
-    assert (set(summary) >= load.KEYS, "inference" in summary["findings"][1]) == (True, True), "what is stale is named"
+    assert (set(summary) >= set(load.KEYS), "inference" in summary["findings"][1]) == (True, True), (
+        "what is stale is named"
+    )
     verdicts = pd.DataFrame(**summary["verdicts"]).set_index("claim")
     assert {"says", "published_on", "verdict", "undecided", "here"} <= set(verdicts)
     assert verdicts.loc["C10", "verdict_here"] == "Not reproduced (the same within 5 %), on 2 cores of synthetic"

@@ -48,7 +48,8 @@ def test_the_minutes_of_a_profile_are_those_of_all_runs_together_and_more_count_
 def test_a_damaged_count_starts_again_and_one_that_cannot_be_kept_is_said(tmp_path, content, capsys):
     (tmp_path / "clock.json").write_text(content)
     assert clock.Clock(tmp_path, "these", 10, None, 0).left_s == pytest.approx(600, abs=5)
-    clock.Clock(tmp_path / "nowhere", "these", 10, None, 0).keep()
+    (tmp_path / "file").touch()
+    clock.Clock(tmp_path / "file", "these", 10, None, 0).keep()
     assert "could not be written" in capsys.readouterr().err
 
 

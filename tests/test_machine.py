@@ -112,9 +112,12 @@ def test_a_folder_for_temporary_files_that_will_not_do_is_refused(monkeypatch, n
             _refuses(f"{re.escape(str(place))}' .*{said}.*; set TMPDIR to another folder", **choices)
 
 
+ASKED = (installed.versions, installed.packages, interpreters.probe)
+
+
 def _forget():
     """Have interpreters asked again."""
-    for cached in (installed.versions, installed.packages, interpreters.probe):
+    for cached in ASKED:
         cached.cache_clear()
 
 
