@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import html as html_text
+import itertools
 import json
 import math
 import re
@@ -142,7 +143,9 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         said.add("environment")
     said |= {"device", "threads"} if "where" in frame else set()
     said |= {WHY} if {"subject", WHY} <= set(frame) else set()
-    shown = [name for name in frame if name not in said and not _is_end(name, frame) and _has_values(name, frame)]
+    said |= {f"{name}{end}" for name in frame for end in ("_low", "_high")}
+    said |= {name for name in frame if name != "threads" and frame[name].isna().all()}
+    shown = [name for name in frame if name not in said]
     same = []
     if "subject" in frame:
         kept = {*MEASURED, *(("subject", "where", "change") if len(frame) == 1 else ())}
@@ -195,8 +198,7 @@ def markdown(frame: pd.DataFrame, caption: str) -> str:
     if not len(frame):
         return f"{caption} {NOTHING}\n"
     text, above, right = _shown(frame, caption)
-    rules = ["---:" if number else "---" for number in right]
-    rows = [text.columns, rules, *text.itertuples(index=False)]
+    rows = [text.columns, ["---:" if number else "---" for number in right], *text.itertuples(index=False)]
     cells = ([cell.replace("|", "&#124;").replace("\n", "<br>") for cell in row] for row in rows)
     return "\n".join([above, "", *(f"| {' | '.join(row)} |" for row in cells)]) + "\n"
 
@@ -253,14 +255,6 @@ def _interval(estimate: float, low: float, high: float, decimals: int) -> str:
         return f"{number(estimate, 2)} [{number(low, 2)}, {number(high, 3 if 0.95 <= high < 1.05 else 2)}]"
     shown = (f"{round(value, decimals) + 0.0:,.{decimals}f}" for value in (estimate, low, high))  # + 0.0: no -0
     return "{} [{}, {}]".format(*shown)
-
-
-def _is_end(name: str, frame: pd.DataFrame) -> bool:
-    return any(name.endswith(end) and name.removesuffix(end) in frame for end in ("_low", "_high"))
-
-
-def _has_values(name: str, frame: pd.DataFrame) -> bool:
-    return name == "threads" or not frame[name].isna().all()
 
 
 def _column(frame: pd.DataFrame, name: str) -> list[str]:
@@ -334,12 +328,8 @@ class Column:
             return {}
         if tidy.QUANTITIES[self.of] == tidy.FLAG:
             return {self.name: rows[self.of] == 1}
-        return {f"{self.name}{end}": rows[f"{self.of}{end}"] for end in self._ends}
-
-    @property
-    def _ends(self) -> tuple[str, ...]:
         with_ends = self.of in WITH_INTERVAL if self.ends is None else self.ends
-        return ("", "_low", "_high") if with_ends else ("",)
+        return {f"{self.name}{end}": rows[f"{self.of}{end}"] for end in (("", "_low", "_high") if with_ends else ("",))}
 
 
 HYPERPARAMETERS = "hyperparameters"
@@ -370,7 +360,8 @@ class Table:
         values: dict[str, Any] = {}
         for one in self.columns:
             if one == HYPERPARAMETERS:
-                values |= _hyperparameters(rows)
+                each = [json.loads(text) for text in rows["hyperparameters"]]
+                values |= {name: [one.get(name) for one in each] for name in dict.fromkeys(itertools.chain(*each))}
             else:
                 values |= (one if isinstance(one, Column) else Column(one, one)).values(rows)
         return pd.DataFrame({**values, FILES: self._files(rows)}, index=rows.index)
@@ -426,11 +417,6 @@ def reached(row: pd.Series) -> str | None:
     if pd.isna(row["threshold"]):
         return None
     return f"{row['epochs_to_threshold_processes']} of {row['runs']}"
-
-
-def _hyperparameters(rows: pd.DataFrame) -> dict[str, Any]:
-    each = [json.loads(text) for text in rows["hyperparameters"]]
-    return {name: [one.get(name) for one in each] for name in dict.fromkeys(name for one in each for name in one)}
 
 
 CONDITION = (
@@ -521,9 +507,8 @@ def image(svg: bytes, caption: str) -> HTML:
 
     inches = float(re.search(rb'width="([\d.]+)pt"', svg)[1]) / 72
     percent = math.floor(100 * inches / PAGE)
-    width = f"width: {percent}%; max-width: {1.4 * inches:.1f}in"
-    style = f"display: inline-block; vertical-align: top; margin: 1em 0; padding-right: 1em; {width}"
-    style += "; box-sizing: border-box"
+    style = "display: inline-block; vertical-align: top; margin: 1em 0; padding-right: 1em; box-sizing: border-box"
+    style += f"; width: {percent}%; max-width: {1.4 * inches:.1f}in"
     source = base64.b64encode(svg).decode()
     text, kind = html_text.escape(caption), "benchlib-figure half" if percent <= 50 else "benchlib-figure"
     return HTML(

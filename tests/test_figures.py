@@ -200,13 +200,6 @@ def test_no_panel_is_empty_and_log_axes_have_plain_numbers(made: list[Figure]) -
                 assert all(re.fullmatch(r"[\d,]*\.?\d+", label) for label in labels), labels
 
 
-def test_five_frameworks_are_named_once(made: list[Figure]) -> None:
-    for figure in drawn("five")[:2]:
-        texts = " ".join(" ".join(text.split()) for text, _ in shown_texts(figure))
-        for name in ("MindSpore", "JAX", "TensorFlow", "MXNet"):
-            assert texts.count(f"{name} graph tuned") == 1, texts
-
-
 def undecided_and_restless() -> pd.DataFrame:
     ends = {"estimate": [0.5, 1.02, 0.6], "low": [0.45, 0.9, 0.5], "high": [0.55, 1.15, 0.7]}
     controls = {"control_low": [0.95, 0.95, 1.02], "control_high": [1.05, 1.05, 1.08]}
@@ -296,11 +289,6 @@ def test_rows_whose_names_say_how_they_look_have_no_legend() -> None:
     (_, figure), (_, other) = captioned("one")[2], captioned("five")[0]
     assert not figure.legends
     assert {"MindSpore", "JAX", "TensorFlow", "MXNet"} <= {text.split()[0] for text in legend_of(other)}
-
-
-def test_rows_are_named_once_where_panels_beside_each_other_have_the_same() -> None:
-    labels = [[text.get_text() for text in axes.get_yticklabels()] for axes in drawn("few")[2].axes]
-    assert labels == [["MindSpore graph tuned"], [""], ["MindSpore graph tuned"]]
 
 
 def test_what_nobody_measured_is_no_figure() -> None:

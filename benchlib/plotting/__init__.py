@@ -17,21 +17,3 @@ from benchlib.plotting.pictures import (
     relative_to,
     threshold_of,
 )
-
-__all__ = [
-    "Bars",
-    "Costs",
-    "Curves",
-    "Differences",
-    "Intervals",
-    "Lines",
-    "Panel",
-    "Picture",
-    "Points",
-    "Ratios",
-    "Survival",
-    "Value",
-    "metric_of",
-    "relative_to",
-    "threshold_of",
-]

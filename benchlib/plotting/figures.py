@@ -1,20 +1,17 @@
 """The style of all figures, and the panels they are made of.
 
 Made for print: a figure is one column (3.5 in) or one page (7.2 in) wide with text of 8 points. Colour-blind readers
-can tell the colours apart, and every colour has a marker and a line style of its own. Intervals are drawn wherever
-they are known.
+can tell the colours apart, and every colour has a marker and a line style of its own.
 """
 
 from __future__ import annotations
 
-import functools
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -26,6 +23,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.style import context
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
@@ -35,6 +33,7 @@ from benchlib.stats.comparison import NO_DIFFERENCE, same_within
 
 COLUMN, PAGE = 3.5, tables.PAGE  # inches: a figure is as wide as one column, or as the page
 KINDS = ("png", "svg", "pdf")  # files of a figure: for a page (300 dpi), for the report, for a paper
+UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same figure gives the same bytes
 FONT_SIZE = 8  # points, the least that journals take
 LABEL = 42  # characters of a line of a label of the forest plot, which leave the plot 40 % of the page
 NEAREST = 1e-4  # of what is allowed: a smaller difference is rounding, and is drawn at the left edge
@@ -63,7 +62,9 @@ STYLE = {
     "ytick.minor.size": 2,
 }
 
-Draw = TypeVar("Draw", bound=Callable)
+styled = context(["default", STYLE])
+"""A decorator: draw in the style of all figures, whatever a user's matplotlibrc says."""
+
 Legend = tuple[str, Line2D | Patch]  # an entry: its text, and what stands before it
 
 
@@ -89,19 +90,6 @@ FARTHEST = ("the one that is farthest", _mark(color=GREY, marker="o"))
 DIVERGED = ("loss no longer finite", _mark(marker="x"))
 DISTURBED = ("disturbed", _mark(marker="x"))
 """Legend entries beside the series'."""
-
-
-def styled(draw: Draw) -> Draw:
-    """Run a drawing function in the style of all figures, whatever a user's matplotlibrc says."""
-
-    @functools.wraps(draw)
-    def inner(*args: object, **kwargs: object) -> object:
-        with mpl.rc_context():
-            mpl.rcdefaults()
-            mpl.rcParams.update(STYLE)
-            return draw(*args, **kwargs)
-
-    return inner
 
 
 def ordered_looks(names: Iterable[str]) -> dict[str, Look]:
@@ -152,14 +140,8 @@ def intervals(
         look, error = looks[hue], np.abs(own[["low", "high"]].sub(own["estimate"], axis=0).to_numpy(float).T)
         points = own[["at", "estimate"] if upright else ["estimate", "at"]].to_numpy(float)
         axes.plot(*points.T, look.marker, color=look.color, linestyle=look.line if joined else "", zorder=3)
-        axes.errorbar(
-            *points.T,
-            **{"yerr" if upright else "xerr": error},
-            color=look.color,
-            capsize=2,
-            linestyle="none",
-            zorder=3,
-        )
+        bars = {"yerr" if upright else "xerr": error, "linestyle": "none"}
+        axes.errorbar(*points.T, **bars, color=look.color, capsize=2, zorder=3)
         if "verdict" in own:
             undecided = points[(own["verdict"] == NO_DIFFERENCE).to_numpy()]
             axes.plot(*undecided.T, look.marker, color=GREY, markerfacecolor="white", linestyle="", zorder=4)
@@ -326,11 +308,6 @@ def _add_legend(figure: Figure, entries: Sequence[Legend]) -> None:
     figure.set_figheight(figure.get_figheight() + 0.17 * (math.ceil(len(names) / columns) - 1))
 
 
-def margin_legend(margin: float) -> Legend:
-    """The legend entry of the band within the margin of 1."""
-    return same_within(margin), Patch(color=PALE, linewidth=0)
-
-
 def margin_text(margin: float) -> str:
     """What a caption says of the band within the margin of 1."""
     return f"An interval that lies within the pale band is {same_within(margin)}."
@@ -341,30 +318,26 @@ def ratio_legend(rows: pd.DataFrame, margin: float, crosses: bool = True) -> lis
     undecided = "verdict" in rows and (rows["verdict"] == NO_DIFFERENCE).any()
     missing = crosses and rows["estimate"].isna().any()
     more = {RESTLESS: _excludes_1(rows).any(), UNDECIDED: undecided, NO_RATIO: missing}
-    return [CONTROL, margin_legend(margin), *(entry for entry, needed in more.items() if needed)]
+    band = (same_within(margin), Patch(color=PALE, linewidth=0))
+    return [CONTROL, band, *(entry for entry, needed in more.items() if needed)]
 
 
 @styled
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG text; the same figure gives the same bytes."""
-    return _render(figure, "svg")
+    """The figure as SVG text."""
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", metadata=UNDATED["svg"])
+    return file.getvalue()
 
 
 @styled
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write ``folder/name`` in each of ``KINDS``; the same figure gives the same bytes."""
+    """Write ``folder/name`` in each of ``KINDS``."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{kind}" for kind in KINDS]
-    for path in paths:
-        path.write_bytes(_render(figure, path.suffix[1:]))
-    return paths
-
-
-def _render(figure: Figure, kind: str) -> bytes:
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    file = io.BytesIO()
-    figure.savefig(file, format=kind, dpi=300, metadata=metadata)
-    return file.getvalue()
+    paths = {kind: folder / f"{name}.{kind}" for kind in KINDS}
+    for kind, path in paths.items():
+        figure.savefig(path, dpi=300, metadata=UNDATED.get(kind))
+    return [*paths.values()]
 
 
 def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | None = None) -> None:

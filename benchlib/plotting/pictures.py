@@ -86,6 +86,11 @@ class OfQuantity(Panel):
     def source(self, result: Measured) -> pd.DataFrame:
         return wide(result.frame, self.quantity)
 
+    def rows(self, result: Measured) -> pd.DataFrame:
+        """As of every panel; but of what a driver tells, none where it tells nothing."""
+        rows = super().rows(result)
+        return rows.iloc[:0] if self.quantity in tidy.ACCELERATOR and rows["estimate"].isna().all() else rows
+
     @property
     def margin(self) -> bool:
         return self.quantity.endswith("_ratio")
@@ -248,15 +253,12 @@ class Curves(Panel):
         axes.set_xlim(first - 0.4, last + 0.4)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         figures.y_axis(axes, rows[self.y][np.isfinite(rows[self.y])], self.y == "loss", from_zero=False)
-        if (threshold := self._threshold(rows)) is not None:
+        if self.threshold and (threshold := self.threshold(rows)) is not None:
             axes.axhline(threshold, linestyle=":", **figures.LINE)
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         entries = [figures.DIVERGED] if self.y == "loss" and not np.isfinite(rows["loss"]).all() else []
-        return entries if self._threshold(rows) is None else [*entries, figures.THRESHOLD]
-
-    def _threshold(self, rows: pd.DataFrame) -> float | None:
-        return self.threshold(rows) if self.threshold else None
+        return [*entries, figures.THRESHOLD] if self.threshold and self.threshold(rows) is not None else entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,12 +292,10 @@ class Costs(OfQuantity):
     def rows(self, result: Measured) -> pd.DataFrame:
         """Each pair twice: as eager and as graph mode."""
         every = super().rows(result)
-        each = [
-            every.assign(hue=mode, first=every[f"first_{mode}_s"], step_s=every[f"step_{mode}_ms"] / 1000)
-            for mode in ("eager", "graph")
-            if len(every)
-        ]
-        return pd.concat(each) if each else every
+        if not len(every):
+            return every
+        modes = {mode: (every[f"first_{mode}_s"], every[f"step_{mode}_ms"] / 1000) for mode in ("eager", "graph")}
+        return pd.concat(every.assign(hue=mode, first=first, step_s=step) for mode, (first, step) in modes.items())
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
         paid = rows.iloc[0]
@@ -363,7 +363,8 @@ class Picture:
         if not shown:
             return None
         every = pd.concat([rows for _, rows in shown])
-        cells, looks = self._cells(shown), self._looks(every)
+        of_subjects = all(panel.hue == "subject" for panel in self.panels)
+        cells, looks = self._cells(shown), (self.looks or (subject_looks if of_subjects else hue_looks))(every)
         columns = min(self.columns or len(shown), len(cells))
         height = max(panel.height(rows) or self.height for panel, rows, _ in cells)
         figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
@@ -393,12 +394,9 @@ class Picture:
         return every.drop(columns="hue").drop_duplicates().dropna(axis="columns", how="all")
 
     def _shown(self, result: Measured) -> list[tuple[Panel, pd.DataFrame]]:
+        """The panels that have anything to show, with their rows."""
         shown = [(panel, panel.rows(result)) for panel in self.panels]
-        return [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
-
-    def _looks(self, rows: pd.DataFrame) -> dict[str, Look]:
-        of_subjects = all(panel.hue == "subject" for panel in self.panels)
-        return (self.looks or (subject_looks if of_subjects else hue_looks))(rows)
+        return [(panel, rows) for panel, rows in shown if len(rows)]
 
     def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
         """Each panel with its rows and its title."""
@@ -413,12 +411,6 @@ class Picture:
             of_each = [(panel, parts[name]) for panel, parts in split if name in parts]
             cells += [(panel, rows, "" if number else str(name)) for number, (panel, rows) in enumerate(of_each)]
         return cells
-
-
-def _known(panel: Panel, rows: pd.DataFrame) -> bool:
-    """Is there anything to see? What a driver does not tell is not shown."""
-    optional = isinstance(panel, OfQuantity) and panel.quantity in tidy.ACCELERATOR
-    return not optional or rows["estimate"].notna().any()
 
 
 def _readable(rows: pd.DataFrame) -> pd.DataFrame:

@@ -34,16 +34,18 @@ TRACE = {
 """What of the sampler's readings is drawn beside the blocks, where it was read."""
 
 
+@figures.styled
 def draw(result: Shown) -> Figure:
     """``result`` as a figure. It shows itself in a notebook with its caption: of a figure that pyplot has not made,
     IPython shows but a line of text.
     """
-    figure, caption = figures.styled(_draw)(result)
+    figure, caption = _draw(result)
     figure._repr_html_ = lambda: tables.image(figures.svg(figure), caption).data
     return figure
 
 
 Drawn = tuple[Figure, str]  # with its caption
+PLAIN = {"workload", "framework", "environment", "mode", "precision", "device", "lane", "data"}  # without their names
 
 
 @functools.singledispatch
@@ -57,8 +59,9 @@ def _(compared: Comparison) -> Drawn:
     frame, names = tidy.of_comparison(compared), _short(compared.conditions)
     ratios, speeds = (frame[frame["quantity"] == name] for name in ("throughput_ratio", "samples_per_second"))
     series = condition_looks(dict(zip(names, compared.conditions, strict=True)))
-    control = {"control_low": compared.control.low, "control_high": compared.control.high}
-    itself = pd.DataFrame([{"estimate": 1.0, "low": math.nan, "high": math.nan, **control}])
+    itself = pd.DataFrame(
+        [{"estimate": 1.0, "control_low": compared.control.low, "control_high": compared.control.high}]
+    )
     ratios = pd.concat([itself, ratios], ignore_index=True).assign(hue=names)
     figure, (left, right) = figures.panels(1, 2, height=0.5 + 0.24 * len(names))
     figures.row_panel(left, ratios, series, names, "throughput ratio", compared.margin)
@@ -144,16 +147,11 @@ def _short(conditions: Sequence[Condition]) -> list[str]:
     """What tells the conditions apart, in few words; all of a condition that is alone."""
     if len(conditions) == 1:
         return [str(conditions[0])]
-    chosen = [{name: value for name, value in identity(one).items() if name != "label"} for one in conditions]
-    names = dict.fromkeys(itertools.chain.from_iterable(chosen))
+    chosen = [{name: value for name, value in identity(one).items() if value is not None} for one in conditions]
+    names = [name for name in dict.fromkeys(itertools.chain.from_iterable(chosen)) if name != "label"]
     apart = [name for name in names if len({str(one.get(name)) for one in chosen}) > 1]
-    return [", ".join(_word(name, one.get(name)) for name in apart) for one in chosen]
-
-
-def _word(name: str, value: object) -> str:
-    if name in {"workload", "framework", "environment", "mode", "precision", "device", "lane", "data"}:
-        return str(value)
-    return f"{name.replace('_', ' ')} {tables.MISSING if value is None else value}"
+    words = {name: "" if name in PLAIN else f"{name.replace('_', ' ')} " for name in apart}
+    return [", ".join(f"{words[name]}{one.get(name, tables.MISSING)}" for name in apart) for one in chosen]
 
 
 def _nothing(why: str) -> Drawn:

@@ -1,7 +1,4 @@
-"""How a series is drawn, the same in every figure and on every page: by colour, marker and line, never by colour alone.
-
-Imports nothing that draws: pages need colours too.
-"""
+"""How a series is drawn, the same in every figure and on every page: never by colour alone."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+import seaborn as sns
 
 from benchlib import frameworks
 from benchlib.condition import Condition
@@ -18,10 +16,7 @@ from benchlib.environments import DEFAULT
 from benchlib.plotting import naming
 from benchlib.stats import frame as tidy
 
-_COLORS = [  # of seaborn's palette for colour-blind readers, most distinct first
-    tuple(int(code[at : at + 2], 16) / 255 for at in (0, 2, 4))
-    for code in ("0173b2", "d55e00", "029e73", "56b4e9", "cc78bc", "de8f05", "ca9161")
-]
+_COLORS = [sns.color_palette("colorblind")[place] for place in (0, 3, 2, 9, 4, 1, 5)]  # most distinct first
 _MARKERS = ["o", "s", "D", "^", "v", "P", "X", "<", ">", "p", "*"]
 _LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 4))]
 SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)  # how much lighter, or darker, subjects of one framework are
@@ -32,7 +27,7 @@ REACH = 5  # an interval that ends further than this factor from all points runs
 
 @dataclass(frozen=True)
 class Look:
-    """How one series is drawn: never by colour alone."""
+    """How one series is drawn."""
 
     color: tuple[float, ...] | str
     marker: str
@@ -76,7 +71,7 @@ def condition_looks(conditions: Mapping[str, Condition]) -> dict[str, Look]:
 
 
 def subject_look(framework: str, environment: str, mode: str, precision: str, lane: str) -> Look:
-    """The look of a subject: see :func:`subject_looks`."""
+    """The look of a subject."""
     apart = [mode != "eager", lane != "tuned", precision != "fp32", environment != DEFAULT]
     kind = sum(2**place for place, differs in enumerate(apart) if differs)
     kind += THIRD_MODE * (mode not in ("eager", "graph"))
