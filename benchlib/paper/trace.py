@@ -6,7 +6,6 @@ results has the keys of the files that the number was made from.
 
 from __future__ import annotations
 
-import codecs
 import functools
 import io
 import os
@@ -52,9 +51,8 @@ class Source(NamedTuple):
 
 
 def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> int:
-    """Print the numbers of ``file`` that have ``name`` in them, and the measurements behind them in ``outputs``.
-
-    1 if a measurement is not what would be made here now, or a number is not what the results say, else 0.
+    """Print the numbers of ``file`` that have ``name`` in them, and the measurements behind them in ``outputs``; 1 if one
+    is not what would be made here now, or a number is not what the results say, else 0.
     """
     folder = outputs or folder_of(file)
     if folder is None:
@@ -124,8 +122,8 @@ def _table(file: Path, folder: Path) -> list[Number]:
 
 
 def _text(file: Path) -> str:
-    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    return file.read_text("utf-16" if file.read_bytes().startswith(marks) else "utf-8-sig", errors="replace")
+    utf_16 = file.read_bytes().startswith((b"\xff\xfe", b"\xfe\xff"))  # byte-order marks
+    return file.read_text("utf-16" if utf_16 else "utf-8-sig", errors="replace")
 
 
 def _of_csv(file: Path) -> list[Number]:
@@ -223,8 +221,9 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
         here = {**packages, **installed.versions(framework, environment), **installed.compiler(condition)}
         names = [*(name for name in here if name in there), *m.packages, *packages]
         changes += _differences("other versions", there, here, names)
-        inputs_of = {name: m.built.get(f"{name}_sha256") for name in ("data", "weights_file", "order")}
-        read = {name: digest for name, digest in inputs_of.items() if digest}
+        read = {
+            name: m.built[its] for name in ("data", "weights_file", "order") if (its := f"{name}_sha256") in m.built
+        }
         here = _hashes(condition, m.initial_seed, inputs) if read else {}
         return [*changes, *_differences("other inputs", read, here, read)]
     except (BenchlibError, OSError) as error:
