@@ -29,7 +29,7 @@ from benchlib.tables import FILES, MEASURED
 from benchlib.worker import files, service
 
 FIGURES = (".svg", ".png", ".pdf")
-
+_INPUTS = ("data", "weights_file", "order")  # whose hashes a worker says
 MATCHES = "matches"  # verdict on a file that would get the same key if it was made here and now
 
 
@@ -51,8 +51,8 @@ class Source(NamedTuple):
 
 
 def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> int:
-    """Print the numbers of ``file`` that have ``name`` in them, and the measurements behind them in ``outputs``; 1 if one
-    is not what would be made here now, or a number is not what the results say, else 0.
+    """Print the numbers of ``file`` that have ``name`` in them, and the measurements behind them in ``outputs``. 1 if
+    one is not what would be made here now, or a number is not what the results say, else 0.
     """
     folder = outputs or folder_of(file)
     if folder is None:
@@ -221,9 +221,7 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
         here = {**packages, **installed.versions(framework, environment), **installed.compiler(condition)}
         names = [*(name for name in here if name in there), *m.packages, *packages]
         changes += _differences("other versions", there, here, names)
-        read = {
-            name: m.built[its] for name in ("data", "weights_file", "order") if (its := f"{name}_sha256") in m.built
-        }
+        read = {one: m.built[f"{one}_sha256"] for one in _INPUTS if f"{one}_sha256" in m.built}
         here = _hashes(condition, m.initial_seed, inputs) if read else {}
         return [*changes, *_differences("other inputs", read, here, read)]
     except (BenchlibError, OSError) as error:
