@@ -102,7 +102,8 @@ def _(trained: TrainingRuns) -> Parts:
         columns += [Column("reached", reached), "seconds_to_threshold"]
         caption += f", and the median time to a metric of {trained.threshold:g}"
     table = Table(f"{caption}.", "final_metric", columns)
-    return [(table.caption, table.of(SimpleNamespace(frame=tidy.of_training(trained, part=0))))]
+    unproved = dict.fromkeys(str(one) for one in trained.certificates.values() if not one.same)
+    return [(table.caption, table.of(SimpleNamespace(frame=tidy.of_training(trained, part=0)))), *unproved]
 
 
 @parts.register

@@ -171,7 +171,9 @@ def test_a_model_that_one_notebook_has_trained_longer_counts_once(folder: Path) 
         explored.save(folder, "modes", summary | {"certificates": [one.model_dump_json() for one in texts]})
         of = results(folder)
         assert of.certificates == [counted]
-    assert ">different: cnn mindspore" in reliability.certificates(of).data
+    told = reliability.certificates(of).data
+    assert ">different: cnn mindspore" in told
+    assert "0/outputs differs by 1.0e+00" in told
 
 
 def test_each_a_a_is_judged_by_the_margin_of_its_notebook() -> None:

@@ -141,6 +141,14 @@ def test_training_runs_show_metrics_times_and_curves(lab: SyntheticLab) -> None:
     assert shows_itself(figure)
 
 
+def test_training_runs_of_another_model_say_so(tmp_path: Path) -> None:
+    runs = trained(SyntheticLab(tmp_path, differs=lambda condition: condition == MINDSPORE))
+    for text in (reprs.html(runs), str(runs)):
+        assert f"{MINDSPORE}: different: outputs: outputs differs by 1.0e-01, 1e-05 allowed" in text
+        assert f"{TORCH}: " not in text
+    assert "different" in str(runs.runs())
+
+
 def test_what_all_failed_shows_itself_too(tmp_path: Path) -> None:
     lab = SyntheticLab(tmp_path, fails=lambda condition: True)
     for result in (compared(lab, MINDSPORE), trained(lab), compared(lab)):

@@ -40,7 +40,7 @@ class Frame(pd.DataFrame):
 
 _FIRST = (
     *("label", "seed", "epoch", "ratio", "samples_per_second", "low", "high", "verdict", "role", "processes"),
-    *("step_ms", "reached", "metric", "loss", "epoch_s", "seconds", "seconds_to_threshold", "failure"),
+    *("step_ms", "reached", "metric", "loss", "epoch_s", "seconds", "seconds_to_threshold", "models", "failure"),
 )
 
 
