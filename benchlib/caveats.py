@@ -63,7 +63,9 @@ def throttled(measured: Iterable[Measured]) -> list[str]:
     held = [machine["cpu_quota"] for machine, block in every if THROTTLED in block.disturbed_by]
     if not held:
         return []
+    cores = [quota for quota in held if quota is not None]  # of one that came or went meanwhile nothing is known
+    of = f" of {min(cores):g} cores" if cores else ""
     return [
-        f"{len(held)} of {len(every)} blocks were held back by a CPU quota of {min(held):g} cores (a container's or a "
+        f"{len(held)} of {len(every)} blocks were held back by a CPU quota{of} (a container's or a "
         "batch system's): ask for a larger one, or give the conditions no more `threads` than it allows."
     ]

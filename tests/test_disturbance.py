@@ -317,6 +317,13 @@ def test_a_quota_that_held_a_block_back_disturbs_it_and_is_said(
     (said,) = throttled([comparison])
     assert said.startswith("1 of 75 blocks")
     assert "1.5 cores" in said
+    comparison.measurements[1].machine["cpu_quota"] = None
+    comparison.measurements[1].blocks[0].disturbed_by = THROTTLED
+    (said,) = throttled([comparison])
+    assert said.startswith("2 of 75 blocks")
+    assert "1.5 cores" in said
+    one.machine["cpu_quota"] = None
+    assert "a CPU quota (" in throttled([comparison])[0]
 
 
 def test_the_first_epoch_with_compilation_is_without_first_steps_that_were_disturbed(tmp_path: Path) -> None:

@@ -67,7 +67,16 @@ def test_the_machine_is_described():
         ("0::/\n", {"cpu.max": "150000 100000\n", "cpu.stat": "usage_usec 7\nthrottled_usec 2500000\n"}, 1.5, 2.5),
         ("0::/\n", {"cpu.max": "max 100000\n", "cpu.stat": "throttled_usec 9\n"}, None, 0),
         ("0::/a/b\n", {"a/b/cpu.max": "400000 100000", "a/cpu.max": "50000 100000"}, 0.5, 0),
-        ("1:cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "25000", "cpu/a/cpu.cfs_period_us": "50000"}, 0.5, 0),
+        (
+            "1:cpu:/a\n",
+            {
+                "cpu/a/cpu.cfs_quota_us": "25000",
+                "cpu/a/cpu.cfs_period_us": "50000",
+                "cpu/a/cpu.stat": "nr_throttled 3\nthrottled_time 2500000000\n",
+            },
+            0.5,
+            2.5,
+        ),
         ("5:cpuset:/\n0::/elsewhere\n", {"cpuset/cpu.max": "1 1"}, None, 0),
         (None, {}, None, 0),
     ],

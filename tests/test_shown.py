@@ -68,6 +68,8 @@ def test_a_comparison_shows_ratios_intervals_verdicts_and_throughput(lab: Synthe
     ):
         assert said in cells(reprs.html(comparison))
         assert said in str(comparison)
+    assert len(str(comparison)) < 3000
+    assert f"{ratio['ratio']:.5g}" in str(comparison.ratios())
     figure = comparison.plot()
     assert {(1.0, 0.0), (ratio["ratio"], 1.0)} <= set(drawn(figure))
     assert {(rate, float(place)) for place, rate in enumerate(comparison.throughput()["samples_per_second"])} <= set(
