@@ -17,7 +17,7 @@ ROOMS = {
     "data": (1572, "data"),
     "environments": (771, "environments interpreters plugins probe variables"),
     "provenance": (864, "provenance"),
-    "runner": (1726, "runner"),
+    "runner": (1729, "runner"),
     "equivalence": (1779, "equivalence"),
     "stats": (1637, "stats"),
     "notebooks": (3067, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,11 +69,13 @@ def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> Non
 def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
     """What a worker has imported has to be among the hashed files ``known``, by module: it is in the key."""
     files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
-    if unknown := [name for name in files if name not in known]:
+    # A worker has imported the package of each workload that a plug-in adds a file to, whatever it was asked for.
+    extended = {name for name in files if len(getattr(sys.modules.get(name), "__path__", ())) > 1}
+    if unknown := [name for name in files if name not in known and name not in extended]:
         what = f"imported {', '.join(unknown)}, which the hash of the code does not know"
         rule = "a model's file may import workloads and helpers, each by an import statement of its own"
         raise worker.failed(f"{what}: {rule}")
-    for name, file in files.items():
+    for name, file in ((name, file) for name, file in files.items() if name in known):
         there, here = Path(file).resolve(), known[name].resolve()
         if file and there != here and there.read_bytes() != here.read_bytes():
             what = f"imported {name} from {there}, which is another file than {here}, whose code is hashed"
