@@ -28,7 +28,7 @@ ROOMS = {
 """By room its lines at most, and its modules and folders."""
 
 WITHOUT = {"frameworks", "workloads"}
-TESTS = 18735
+TESTS = 18734
 
 
 def lines(path: Path) -> int:

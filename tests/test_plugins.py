@@ -355,8 +355,7 @@ def test_a_package_goes_through_a_notebook_and_the_report(with_package: Path, tm
     said = ran(with_package, tmp_path, "-m", "benchlib", "run", "--profile", "toys")
     assert "failed" not in said
     results = tmp_path / "outputs" / "toys"
-    metric = (results / "tables" / "batch_size_metric.csv").read_text()
-    assert "balanced accuracy" in metric
+    assert "balanced accuracy" in (results / "tables" / "batch_size_metric.md").read_text()
     notebook = nbformat.read(results / "notebooks" / "batch_size.ipynb", as_version=4)
     assert not [o for cell in notebook.cells for o in cell.get("outputs", []) if o.output_type == "error"]
     assert "majority" in (results / "report.html").read_text()
