@@ -28,7 +28,7 @@ ROOMS = {
 """By room its lines at most, and its modules and folders."""
 
 WITHOUT = {"frameworks", "workloads"}
-TESTS = 18734
+TESTS = 18735
 
 
 def lines(path: Path) -> int:

@@ -137,8 +137,9 @@ def test_the_gates_own_settings_are_in_its_workers_in_the_certificate_and_in_the
     started = []
 
     def opened(worker, first=WorkerProcess.opened):
+        answer = first(worker)  # before that it may still be this process's copy, with its variables
         started.append(psutil.Process(worker.pids()[0]).environ()["OMP_WAIT_POLICY"])
-        return first(worker)
+        return answer
 
     monkeypatch.setattr(WorkerProcess, "opened", opened)
     condition = Condition(**TOY)
