@@ -100,12 +100,12 @@ def on_what(results: Results) -> str:
     """Say on which machine it was, and with which versions; and what failed, is missing or stale."""
     packages = {one for name in frameworks.names() for one in frameworks.distributions(name)}
     versions = (f"{name} {text}" for m in results.measured for name, text in m.versions.items() if name in packages)
-    days = sorted({m.started_utc[:10] for m in results.measured})
+    days, failed = sorted({m.started_utc[:10] for m in results.measured}), len([*results.each("failed")])
     parts = {
         "Measured on": " | ".join(places(results)),
         "With": listed(versions),
         "When": listed([*days[:1], *days[-1:]], " to "),
-        "Processes": f"{len(results.measured):,}",
+        "Processes": f"{len(results.measured):,}" + (f", {failed} failed" if failed else ""),
         "Missing": listed([*results.missing, *(["damaged files"] if results.wrong else [])]),
         "Stale": listed(results.stale),
     }
