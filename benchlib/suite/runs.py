@@ -161,16 +161,16 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
         record |= _outcome(item, folder, executed)
     except OSError as error:
         record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
-    record["seconds"] = round(time.monotonic() - started, 1)
+    took = record["seconds"] = round(time.monotonic() - started, 1)
     word = record["status"]
     if keep and word == "failed":
         if record["error"].get("exception") == lab.NotMeasured.__name__:
-            Path(record["error"]["partial"]).unlink(missing_ok=True)
+            executed.with_name(f".partial-{executed.name}").unlink(missing_ok=True)
             word, record = "stale", before | {"stale": outputs.outdated(item, before)}
         else:
             executed.unlink(missing_ok=True)
     _keep(folder, record)
-    say(f"{item.name}: {word} after {progress.duration(record['seconds'])}")
+    say(f"{item.name}: {word} after {progress.duration(took)}")
     return record
 
 
