@@ -95,10 +95,20 @@ class TestPage:
         assert "changes of yours" not in launcher.write("quick").read_text()
         assert copy.exists()
 
-    def test_what_follows_two_dashes_goes_to_jupyterlab(self, monkeypatch):
+    def test_a_notebook_that_parameters_would_not_reach_opens_nothing_and_says_so(self):
+        path = Path("notebooks/first.ipynb")
+        path.write_text(path.read_text().replace('"parameters"', '"other"'))
+        name, _, state = self.rows()["first"]
+        assert name == "first", "no link"
+        assert "the tag parameters" in state
+
+    @pytest.mark.parametrize("root", [True, False])
+    def test_what_follows_two_dashes_goes_to_jupyterlab_and_root_is_told_what_to_do(self, root, monkeypatch):
         became = []
+        monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
         monkeypatch.setattr(os, "execv", lambda path, arguments: became.append(arguments))
-        run_and_read(["lab", "--profile", "quick"])
+        _, said = run_and_read(["lab", "--profile", "quick"])
+        assert ("lab -- --allow-root" in said) is root
         assert became[0][1:3] == ["-m", "jupyterlab"]
         assert "--LabApp.default_url=/lab/tree/outputs/start.md" in became[0]
         given = ["--allow-root", "--ip=0.0.0.0", "--no-browser", "--port", "8889"]

@@ -15,6 +15,7 @@ import nbformat
 from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.notebooks import cells
+from benchlib.progress import say
 from benchlib.suite.plan import gathers, notebooks, parameter_files, planned
 
 PAGE = Path("outputs", "start.md")
@@ -27,6 +28,8 @@ def open_lab(profile: str, more: Iterable[str] = ()) -> None:
     """Write the start page for ``profile``, and become JupyterLab, opened on it, with ``more`` options of its own."""
     options = ["--ServerApp.root_dir=.", f"--LabApp.app_settings_dir={SETTINGS}"]
     options += [f"--LabApp.default_url=/lab/tree/{write(profile).as_posix()}", *more]
+    if os.geteuid() == 0 and "--allow-root" not in options:
+        say("where JupyterLab refuses to run as root: benchlib lab -- --allow-root, or make lab ARGS=--allow-root")
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *options])
 
 
