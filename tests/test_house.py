@@ -21,14 +21,14 @@ ROOMS = {
     "equivalence": (1779, "equivalence"),
     "stats": (1637, "stats"),
     "notebooks": (3067, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
-    "suite and report": (2032, "suite report tensorboard"),
+    "suite and report": (2035, "suite report tensorboard"),
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),
 }
 """By room its lines at most, and its modules and folders."""
 
 WITHOUT = {"frameworks", "workloads"}
-TESTS = 18735
+TESTS = 18745
 
 
 def lines(path: Path) -> int:
