@@ -28,7 +28,7 @@ ROOMS = {
 """By room its lines at most, and its modules and folders."""
 
 WITHOUT = {"frameworks", "workloads"}
-TESTS = 18745
+TESTS = 18758
 
 
 def lines(path: Path) -> int:

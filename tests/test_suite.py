@@ -28,8 +28,10 @@ from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.report.pdf import NoBrowser
 from benchlib.runner import availability
+from benchlib.runner.machine_lock import turn
 from benchlib.suite import execute, outputs, pages, plan
 from benchlib.suite import runs as suite
+from benchlib.worker import files
 
 ROOT = Path(__file__).parents[1]
 
@@ -409,6 +411,17 @@ class TestUnchanged:
 
 def without_locks(*arguments):
     raise OSError(errno.ENOSYS, "Function not implemented")
+
+
+def test_where_the_machine_cannot_be_locked_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    with (
+        pytest.raises(BenchlibError, match=r"machine\.lock: cannot be locked \(Function not implemented\)"),
+        turn(print),
+    ):
+        pass
+    with pytest.raises(BenchlibError, match=r"inputs: cannot be locked \(Function not implemented\)"):
+        files.write(tmp_path / "inputs" / "numbers", {}, {})
 
 
 @pytest.mark.parametrize(
