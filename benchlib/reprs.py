@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import html as html_text
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 
-from benchlib import tables
+from benchlib import shown, tables
 from benchlib.cache import Measurement, counted
 from benchlib.equivalence.certificate import DIFFERENT, SAME, Certificate
+from benchlib.errors import require_package
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.stats import frame as tidy
@@ -35,15 +37,26 @@ def html(result: Shown) -> str:
 def text(result: Shown) -> str:
     """The numbers of ``result`` for a terminal or a log."""
     try:
-        shown = parts(result)
+        every = parts(result)
     except NotImplementedError:
         return object.__repr__(result)
     lines: list[str] = []
-    for one in shown:
+    for one in every:
         short = one if isinstance(one, str) else one[1].drop(columns=["reason", "source"], errors="ignore")  # of knobs
         own = one.splitlines() if isinstance(one, str) else [one[0], *tables.plain(short).splitlines()]
         lines += own[:FIRST] + [f"({len(own) - FIRST} more lines)"] * (len(own) > FIRST)
     return "\n".join(lines)
+
+
+def figure(result: Shown) -> Any:
+    """``result`` drawn. Matplotlib is imported only here: a lab measures without it."""
+    require_package("matplotlib", "suite", "plot()")
+    from benchlib.plotting import plots
+
+    return plots.draw(result)
+
+
+shown.RENDERERS.update(html=html, text=text, figure=figure)
 
 
 @functools.singledispatch
@@ -57,16 +70,16 @@ def _(measured: Measurement) -> Parts:
     compared = measured.kind == "comparison"
     role = f"{measured.role}, repetition {measured.repetition}" if compared else "training run"
     caption = f"{measured.condition}: {role}, seed {measured.seed}, started {measured.started_utc}."
-    shown: Parts = [] if measured.ok else [f"failed: {measured.failure}"]
+    own: Parts = [] if measured.ok else [f"failed: {measured.failure}"]
     found = throughput.row(measured.condition, [measured] if measured.ok else [], False, not measured.ok, [])
     names = ("disturbed", *("step_ms", "samples_per_second") * compared, "cores_used", "first_step_s", "warm_up_s")
     row = {"blocks": len(counted(measured.blocks)), **{name: found[name] for name in (*names, "memory_mib")}}
-    shown.append((caption, pd.DataFrame([row | {"warm-up": measured.steady}])))
+    own.append((caption, pd.DataFrame([row | {"warm-up": measured.steady}])))
     if measured.epochs:
         names = {"wall_s": "epoch_s", "loss": "final_loss"}
         epochs = pd.DataFrame([epoch.model_dump() for epoch in measured.epochs]).rename(columns=names)
-        shown.append(("Its epochs.", epochs))
-    return shown
+        own.append(("Its epochs.", epochs))
+    return own
 
 
 @parts.register
@@ -82,7 +95,7 @@ def _(compared: Comparison) -> Parts:
         f"Throughput relative to {compared.baseline}, with 95 % intervals over processes "
         f"({compared.ended or 'not ended yet'}{width})."
     )
-    shown: Parts = [
+    own: Parts = [
         (caption, ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", *why]]),
         (
             "The conditions by themselves.",
@@ -90,7 +103,7 @@ def _(compared: Comparison) -> Parts:
         ),
     ]
     failed = len(compared.failures())
-    return [*shown, f"failed: {failed}, see failures()"] if failed else shown
+    return [*own, f"failed: {failed}, see failures()"] if failed else own
 
 
 @parts.register

@@ -1,37 +1,29 @@
 """Results that show themselves: HTML in a notebook, text in a script, a figure by ``plot()``.
 
-What draws is imported only then: a lab measures without it.
+``benchlib.reprs`` renders them, and registers itself here: what measures imports nothing that shows.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
-from benchlib.errors import require_package
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+RENDERERS: dict[str, Callable[[Any], Any]] = {}
+"""By form: ``html``, ``text``, ``figure``."""
 
 
 class Shown:
     """A result that shows itself."""
 
-    def plot(self) -> Figure:
-        """Draw it, as a figure that a notebook shows with its caption."""
-        require_package("matplotlib", "suite", "plot()")
-        from benchlib.plotting import plots
+    def plot(self) -> Any:
+        """Draw it, as a figure of matplotlib that a notebook shows with its caption."""
+        return RENDERERS["figure"](self)
 
-        return plots.draw(self)
-
-    def _repr_html_(self) -> str:
-        from benchlib import reprs
-
-        return reprs.html(self)
+    def _repr_html_(self) -> str | None:
+        return RENDERERS["html"](self) if RENDERERS else None
 
     def __repr__(self) -> str:
         """A few lines for a terminal or a log; the data are in its fields."""
-        from benchlib import reprs
-
-        return reprs.text(self)
+        return RENDERERS.get("text", object.__repr__)(self)
 
     __str__ = __repr__

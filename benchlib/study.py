@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+import benchlib.reprs  # noqa: F401  (results show themselves)
 from benchlib import caveats, data, latex, manifest, metrics, tables, tensorboard, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
@@ -31,7 +32,7 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.measured import failures as failures_of
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.tables import Listed, Runs, Table, wide
+from benchlib.tables import Listed, Table, wide
 from benchlib.worker import files as data_files
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Study:
                 condition = _condition({"workload": workload, **own, **choices})
                 why = optional and availability.available(framework, condition.device, condition.environment)
             if why:
-                self._absent[f"Not measured in {tables.product(framework)}: {why}."] = None
+                self._absent[f"Not measured in {tables.spelled(framework)}: {why}."] = None
             else:
                 made.append(condition)
         return made
@@ -315,7 +316,7 @@ class Study:
         self._figures[name] = (caption, [*paths, rows])
         return tables.image(figures.svg(figure), caption)
 
-    def table(self, name: str, table: Table | Runs | Listed, report: bool = False) -> HTML:
+    def table(self, name: str, table: Table | Listed, report: bool = False) -> HTML:
         """A table with its caption, rounded; as CSV in ``outputs/tables`` it is not. The ``report`` shows it, too."""
         frame = table.of(self)
         if not len(frame):

@@ -1,7 +1,6 @@
 """From numbers to what people read: rounded to what is known, with units; as CSV with every digit, and as Markdown.
 
-A frame's column ``measurements`` names the files that a row's numbers were made from, by key. Nobody wants to read it,
-so it is not shown; it is in the CSV, and ``benchlib.suite.trace`` reads it there.
+A frame's column ``measurements`` has the keys of the files that a row was made from. It is in the CSV only, for trace.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ MEASURED = (
 MISSING = "–"
 NOTHING = "There is nothing to show: the table has no rows."
 WHY = "why"  # the column that says of a row without a number why it has none; empty in the others
-FILES = "measurements"  # the column with the keys of the files that a row was made from, a space between them
+FILES = "measurements"  # the column of keys, a space between them
 PAGE = 7.2  # inches across a page's two columns
 PRODUCTS = {"pytorch": "PyTorch", "mindspore": "MindSpore", "jax": "JAX", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 _NAMES = re.compile(rf"\b({'|'.join(PRODUCTS)})((?: \1)?)(?![\w./-])")
@@ -120,11 +119,6 @@ def ratio(estimate: float, low: float, high: float) -> str:
     return _interval(estimate, low, high, decimals)
 
 
-def product(framework: str) -> str:
-    """A framework's name as its makers write it; one that is not known is called as its file."""
-    return PRODUCTS.get(framework, framework)
-
-
 def spelled(text: str) -> str:
     """A text with frameworks' names as their makers write them; not that of an environment behind them: ``JAX jax``."""
     return re.sub(_NAMES, lambda found: PRODUCTS[found[1]] + found[2], text)
@@ -134,9 +128,8 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The frame as text, and a sentence on what is the same in all its rows, and on why some have no number, which the
     text then leaves out.
 
-    Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without any value go, and so do those that another one
-    says: framework, environment, mode and lane by ``subject``, device and threads by ``where``. Nor does anybody want
-    to read that all is of the default environment.
+    Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without a value go, and those that another one says:
+    framework, environment, mode and lane by ``subject``, device and threads by ``where``; the default environment, too.
     """
     said = {FILES, *(("framework", "environment", "mode", "lane", "label") if "subject" in frame else ())}
     if "environment" in frame and set(frame["environment"]) <= {DEFAULT}:
@@ -275,7 +268,7 @@ def _cell(name: str, value: object) -> str:
     return spelled(str(value)) if name in ("subject", "baseline", "framework") else str(value)
 
 
-Measured = Any  # what tables and figures select from: a study, by its frame, runs, curves and margin
+Result = Any  # what tables and figures select from: a study, by its frame, runs, curves and margin
 
 WITH_INTERVAL = {
     *(*tidy.RATIOS, *tidy.OF_GROUPS, *tidy.OF_GRAPHS),
@@ -349,7 +342,7 @@ class Table:
     columns: Sequence[str | Column]
     where: Callable[[pd.DataFrame], pd.Series] | None = None
 
-    def of(self, result: Measured) -> pd.DataFrame:
+    def of(self, result: Result) -> pd.DataFrame:
         """The table of a result, unrounded."""
         rows = wide(result.frame, self.quantity)
         if self.where is not None and len(rows):
@@ -379,22 +372,15 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """The table of all training runs, one by one."""
-
-    caption: str = "The training runs."
-
-    def of(self, result: Measured) -> pd.DataFrame:
-        """The table of a result."""
-        return result.runs.drop(columns=["task", "part", "threshold"], errors="ignore")
-
-
-@dataclass(frozen=True)
 class Listed:
     """A table of what is beside the frame, such as certificates and timers."""
 
     caption: str
     of: Callable[[Any], pd.DataFrame]  # a result
+
+
+OF_EACH = ["task", "part", "threshold"]
+RUNS = Listed("The training runs.", lambda result: result.runs.drop(columns=OF_EACH, errors="ignore"))
 
 
 def verdict(row: pd.Series) -> str | None:
@@ -439,27 +425,24 @@ RATIO = (
 ENDED = ("half_width_percent", "ended")
 """Of rows of ``throughput_ratio``: the widest interval of its comparison, and why no more of it was measured."""
 
-COUNTS = ("processes", "failed")
-
 INDICATORS = (
     *("samples_per_second", "step_ms", "cpu_percent", "memory_mib", "accelerator_percent", "accelerator_memory_mib"),
-    *("accelerator_power_w", "joules_per_sample", *COUNTS, "steps_per_second", "peak_share_percent"),
+    *("accelerator_power_w", "joules_per_sample", "processes", "failed", "steps_per_second", "peak_share_percent"),
 )
 """Of rows of ``samples_per_second``: what an experiment asks for."""
 
 OF_PROCESSES = (
     *("cores_used", "memory_steady_mib", "memory_private_mib", "memory_import_mib", "memory_children_mib"),
     *("accelerator_temperature_c", "accelerator_clock_mhz", "accelerator_throttled", "device_peak_mib", "first_step_s"),
-    *("warm_up_s", "steady", "slows_down", "disturbed", "idle_cores", "parent_cores", *COUNTS),
+    *("warm_up_s", "steady", "slows_down", "disturbed", "idle_cores", "parent_cores", "processes", "failed"),
 )
 """Of rows of ``samples_per_second``: how it went."""
 
 PROCESSES = Table(
-    "How it went in the processes: means over them. First step: with compilation. Steady: the share that was by the "
-    "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
-    "sleep, used meanwhile, beside the process where it was worst. Cores of the parent: what the notebook's own "
-    "process used, which asks, waits and samples. Disturbed: the share of blocks that count although in every take of "
-    "them something else used the machine, or they were far from the process's others.",
+    "How the processes went: means over them. First step: with compilation. Steady: the share that was so, by the rule "
+    "of the warm-up, when blocks began. Idle cores: cores that waiting workers of the comparison used, in the worst "
+    "process. Parent cores: cores that the notebook's own process used. Disturbed: the share of blocks that count "
+    "although something else used the machine in every take, or they were far from the process's others.",
     "samples_per_second",
     (*CONDITION, HYPERPARAMETERS, *OF_PROCESSES),
 )
@@ -494,9 +477,8 @@ def failed(frame: pd.DataFrame) -> HTML:
 
 
 def references(certificates: Iterable[Certificate]) -> str:
-    """What models were compared with, in words."""
-    others = dict.fromkeys(one.reference.implementation for one in certificates)
-    others.pop("pytorch", None)
+    """The models that others were compared with, in words."""
+    others = dict.fromkeys(found for one in certificates if (found := one.reference.implementation) != "pytorch")
     usual = "PyTorch eager on the CPU"
     return f"{usual} (where that is not there: {', '.join(others)})" if others else usual
 

@@ -188,7 +188,7 @@ def test_a_ledger_shows_what_was_set_with_its_reason(lab: SyntheticLab) -> None:
             m.knobs, m.left_out = {"PYTHONUNBUFFERED": "an older value"}, ["NPROC"]
         ledger = measured.ledger()
         shown = ledger.frame.drop(columns="environment")  # all are of the default
-        shown["framework"] = shown["framework"].map(tables.product)
+        shown["framework"] = shown["framework"].map(tables.spelled)
         found = cells(reprs.html(ledger))
         assert found == [html.escape(str(value)) for row in shown.itertuples(index=False) for value in row]
         assert "an older value" in found
@@ -203,8 +203,7 @@ LEDGER = """
 import sys
 from benchlib import lab
 from benchlib.provenance import knobs
-from benchlib.equivalence.certificate import Certificate
-from benchlib.condition import Condition
+from benchlib import Certificate, Condition
 
 tuned = Condition(workload="cnn", lane="tuned")
 ledger = knobs.Ledger([Certificate(condition=tuned, reference=tuned, knobs=knobs.of(tuned))])

@@ -11,9 +11,9 @@ import pandas as pd
 
 from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
-from benchlib.tables import product, spelled
+from benchlib.tables import spelled
 
-__all__ = ["implementation_of", "implementations", "in_rows", "product", "spelled", "subjects"]
+__all__ = ["implementation_of", "implementations", "in_rows", "spelled", "subjects"]
 
 Home = tuple[str, str]  # a framework and its environment
 

@@ -26,7 +26,7 @@ from benchlib.plotting.style import Look, hue_looks, named_once, subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
 from benchlib.stats.training_runs import undisturbed
-from benchlib.tables import Measured, spelled, wide
+from benchlib.tables import Result, spelled, wide
 
 Value = str | Callable[[pd.Series], Any]  # a column of the rows, or what to make of a row
 Text = str | Callable[[pd.DataFrame], str]  # the same for all rows, or made from them
@@ -53,7 +53,7 @@ class Panel(ABC):
     where: Callable[[pd.DataFrame], pd.Series] | None = None
     margin: ClassVar[bool] = False  # shows what is the same within the margin
 
-    def rows(self, result: Measured) -> pd.DataFrame:
+    def rows(self, result: Result) -> pd.DataFrame:
         """What it shows of a result, with a column ``hue``, as :func:`named_once`."""
         rows = named_once(self.source(result))
         if self.where is not None and len(rows):
@@ -61,14 +61,14 @@ class Panel(ABC):
         return rows.assign(hue=values(rows, self.hue)).explode("hue", ignore_index=True) if len(rows) else rows
 
     @abstractmethod
-    def source(self, result: Measured) -> pd.DataFrame:
+    def source(self, result: Result) -> pd.DataFrame:
         """All rows of its kind."""
 
     @abstractmethod
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         """Draw some of its rows."""
 
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
         """Entries beside those of the looks."""
         return []
 
@@ -83,10 +83,10 @@ class OfQuantity(Panel):
 
     quantity: str
 
-    def source(self, result: Measured) -> pd.DataFrame:
+    def source(self, result: Result) -> pd.DataFrame:
         return wide(result.frame, self.quantity)
 
-    def rows(self, result: Measured) -> pd.DataFrame:
+    def rows(self, result: Result) -> pd.DataFrame:
         """As of every panel; but of what a driver tells, none where it tells nothing."""
         rows = super().rows(result)
         return rows.iloc[:0] if self.quantity in tidy.ACCELERATOR and rows["estimate"].isna().all() else rows
@@ -95,7 +95,7 @@ class OfQuantity(Panel):
     def margin(self) -> bool:
         return self.quantity.endswith("_ratio")
 
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
         return figures.ratio_legend(rows, result.margin, crosses=isinstance(self, Lines)) if self.margin else []
 
 
@@ -107,7 +107,7 @@ class Bars(OfQuantity):
     labels: Value
     target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         if self.target is not None:
             rows = rows.assign(target=values(rows, self.target))
         labels, margin = values(rows, self.labels), result.margin if self.margin else None
@@ -121,7 +121,7 @@ class Bars(OfQuantity):
 class Intervals(Bars):
     """Ratios of a baseline to itself (A/A): each is its own control."""
 
-    def rows(self, result: Measured) -> pd.DataFrame:
+    def rows(self, result: Result) -> pd.DataFrame:
         rows = super().rows(result)
         return rows.assign(control_low=rows["low"], control_high=rows["high"]) if len(rows) else rows
 
@@ -136,7 +136,7 @@ class Lines(OfQuantity):
     log_y: bool = False
     round_ticks: bool = False  # not the values of ``x``
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         axes.set(xlabel=self.xlabel, ylabel=text(rows, self.ylabel))
         margin = result.margin if self.margin else None
         known = (rows if self.margin else rows.dropna(subset="estimate")).sort_values(self.x)
@@ -189,7 +189,7 @@ class Points(Panel):
     log_y: bool = False
     from_zero: bool = True
 
-    def source(self, result: Measured) -> pd.DataFrame:
+    def source(self, result: Result) -> pd.DataFrame:
         """The runs, with times of those only that were not disturbed; ``censored`` is one that did not reach the
         threshold, and ``epochs_watched`` and ``seconds_watched`` are what it took so far.
         """
@@ -205,7 +205,7 @@ class Points(Panel):
             epoch_s=runs["epoch_s"].where(quiet),
         )
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         axes.set(xlabel=self.x.replace("_", " "), ylabel=self.ylabel)
         for name, shift in figures.side_by_side(looks, rows[self.x]).items():
             look, own = looks[name], rows[rows["hue"] == name].dropna(subset=[self.y])
@@ -219,7 +219,7 @@ class Points(Panel):
         figures.value_axis(axes, rows[self.x])
         figures.y_axis(axes, rows[self.y], self.log_y, self.from_zero)
 
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
         return [figures.CENSORED] if self.censored and rows[self.censored].any() else []
 
 
@@ -233,10 +233,10 @@ class Curves(Panel):
     ylabel: Text
     threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
 
-    def source(self, result: Measured) -> pd.DataFrame:
+    def source(self, result: Result) -> pd.DataFrame:
         return _readable(result.curves)
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         axes.set(xlabel="epoch", ylabel=text(rows, self.ylabel))
         first, last = rows["epoch"].min(), rows["epoch"].max()
         for name, look in looks.items():
@@ -256,7 +256,7 @@ class Curves(Panel):
         if self.threshold and (threshold := self.threshold(rows)) is not None:
             axes.axhline(threshold, linestyle=":", **figures.LINE)
 
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
         entries = [figures.DIVERGED] if self.y == "loss" and not np.isfinite(rows["loss"]).all() else []
         return [*entries, figures.THRESHOLD] if self.threshold and self.threshold(rows) is not None else entries
 
@@ -267,10 +267,10 @@ class Survival(Panel):
     has, a cross where one was given up.
     """
 
-    def source(self, result: Measured) -> pd.DataFrame:
+    def source(self, result: Result) -> pd.DataFrame:
         return result.runs[result.runs["epochs"] > 0]
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
         for name, own in undisturbed(rows).groupby("hue", sort=False):
             look, reached = looks[name], own["reached"].to_numpy(dtype=bool)
@@ -289,7 +289,7 @@ class Costs(OfQuantity):
     quantity: str = "pays_after_steps"
     hue: Value = "mode"  # each pair stands for both
 
-    def rows(self, result: Measured) -> pd.DataFrame:
+    def rows(self, result: Result) -> pd.DataFrame:
         """Each pair twice: as eager and as graph mode."""
         every = super().rows(result)
         if not len(every):
@@ -297,7 +297,7 @@ class Costs(OfQuantity):
         modes = {mode: (every[f"first_{mode}_s"], every[f"step_{mode}_ms"] / 1000) for mode in ("eager", "graph")}
         return pd.concat(every.assign(hue=mode, first=first, step_s=step) for mode, (first, step) in modes.items())
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         paid = rows.iloc[0]
         if paid["why"] == DISTURBED:
             axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
@@ -317,7 +317,7 @@ class Costs(OfQuantity):
 class Differences(Panel):
     """How far certified models are from the reference: a stroke for each quantity, the farthest named."""
 
-    def source(self, result: Measured) -> pd.DataFrame:
+    def source(self, result: Result) -> pd.DataFrame:
         conditions = {one.condition: one for one in result.certificates.values()}
         rows = [
             {
@@ -332,11 +332,11 @@ class Differences(Panel):
         ]
         return pd.DataFrame(rows)
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         xlabel = "largest relative difference / tolerance"
         figures.dot_panel(axes, rows, looks, "share", xlabel, "model", "quantity")
 
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
         return [figures.COMPARED, figures.FARTHEST]
 
     def height(self, rows: pd.DataFrame) -> float:
@@ -357,7 +357,7 @@ class Picture:
     looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue; None: of subjects, or in their order
 
     @figures.styled
-    def draw(self, result: Measured) -> tuple[str, Figure] | None:
+    def draw(self, result: Result) -> tuple[str, Figure] | None:
         """The caption and the figure; None where there is nothing to show."""
         shown = self._shown(result)
         if not shown:
@@ -388,12 +388,12 @@ class Picture:
         unnamed = {} if all(spelled(str(hue)) in spelled(said) for hue in looks) else looks
         return caption, figures.finish(figure, unnamed, list(legend.items()))
 
-    def shown(self, result: Measured) -> pd.DataFrame:
+    def shown(self, result: Result) -> pd.DataFrame:
         """The rows of all its panels, each once, with what is known of any of them."""
         every = pd.concat([rows for _, rows in self._shown(result)], ignore_index=True)
         return every.drop(columns="hue").drop_duplicates().dropna(axis="columns", how="all")
 
-    def _shown(self, result: Measured) -> list[tuple[Panel, pd.DataFrame]]:
+    def _shown(self, result: Result) -> list[tuple[Panel, pd.DataFrame]]:
         """The panels that have anything to show, with their rows."""
         shown = [(panel, panel.rows(result)) for panel in self.panels]
         return [(panel, rows) for panel, rows in shown if len(rows)]

@@ -11,11 +11,11 @@ from IPython.display import HTML
 
 from benchlib import frameworks, tables
 from benchlib.plotting import figures
-from benchlib.plotting.naming import product
 from benchlib.report import picture, ratios
 from benchlib.report.load import Results, listed
 from benchlib.report.reliability import controls, resolved
 from benchlib.report.setting import places
+from benchlib.tables import spelled
 
 UNDECIDED = "undecided: neither a difference nor sameness is shown in some cases"
 IN_PART, NOT_MEASURED = "not measured in full", "not measured here"
@@ -58,7 +58,7 @@ def who(every: pd.DataFrame) -> str:
         return "No ratio between frameworks has been measured yet."
     few = own["framework"].nunique() <= FEW
     told = (_compared(of, few) for _, of in own.groupby("framework", sort=False))
-    return f"Compared with {product(usual.iloc[0])}, {' '.join(told)}"
+    return f"Compared with {spelled(usual.iloc[0])}, {' '.join(told)}"
 
 
 def _compared(of: pd.DataFrame, with_most: bool) -> str:
@@ -72,7 +72,7 @@ def _compared(of: pd.DataFrame, with_most: bool) -> str:
             much = tables.number(most["times"], 2 if most["times"] >= 1.095 else 3)
             part += f" (most on {most['workload']}: {much} times as {'fast' if kind == 'faster' else 'long'})"
         parts.append(part)
-    return f"{product(of['framework'].iloc[0])} is {', '.join(parts)}."
+    return f"{spelled(of['framework'].iloc[0])} is {', '.join(parts)}."
 
 
 def how_sure(results: Results, every: pd.DataFrame) -> str:

@@ -14,7 +14,7 @@ from matplotlib.markers import MarkerStyle
 
 from benchlib import tables
 from benchlib.plotting import figures, style
-from benchlib.plotting.naming import product, spelled
+from benchlib.plotting.naming import spelled
 from benchlib.report import ratios
 from benchlib.report.load import listed
 from benchlib.stats import frame as tidy
@@ -120,7 +120,7 @@ class View:
         look = style.subject_look(*(row[name] for name in tidy.SUBJECT))
         color = "".join(f"{round(255 * part):02x}" for part in look.color)
         mark = f'href="#mark-{ord(look.marker)}" style="color:#{color}"'
-        choices = row | {"framework": product(row["framework"]), "environment": row["home"]}
+        choices = row | {"framework": spelled(row["framework"]), "environment": row["home"]}
         data = "".join(f' data-{name}="{escape(str(choices[name]))}"' for name in FILTERS)
         facts = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in _facts(row).items() if text)
         number = "" if kind == "none" else tables.ratio(row["estimate"], row["low"], row["high"])
