@@ -134,7 +134,7 @@ class Lab:
         for conditions, code in zip(groups, codes, strict=True):
             comparison = Comparison(conditions, [], certificates, precision, budget_s, pilot, margin)
             jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in (*comparison.timed[:1], *comparison.timed)]
-            asked.append(Asked.of(comparison, jobs, rounds.Settings(block_s=block_s), code))
+            asked.append(Asked.of(comparison, jobs, rounds.RoundSettings(block_s=block_s), code))
             asked[-1].read(self.store)
         timed = [one for one in asked if one.members]
         for one in timed:
@@ -184,7 +184,7 @@ class Lab:
         """
         preflight.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
         most = max(epochs, most_epochs or epochs)
-        settings = epochs_procedure.Settings(epochs=epochs, threshold=threshold, most_epochs=most)
+        settings = epochs_procedure.TrainingSettings(epochs=epochs, threshold=threshold, most_epochs=most)
         preflight.require(conditions)
         code = _code(conditions, "epochs")
         certificates = self.certify(conditions)
@@ -205,7 +205,7 @@ class Lab:
     def _trained(
         self,
         missing: dict[str, Job],
-        settings: epochs_procedure.Settings,
+        settings: epochs_procedure.TrainingSettings,
         code: Unchanged,
         after_epoch: epochs_procedure.AfterEpoch,
     ) -> Iterator[Measurement]:

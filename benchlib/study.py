@@ -327,7 +327,8 @@ class Study:
 
     def findings(self, *sentences: Sentences) -> HTML:
         """Sentences computed from the results, the first of which answer the question, warnings and notes."""
-        self._findings = [one for each in sentences for one in each(self)]
+        nothing = " ".join(["Nothing that was measured answers this.", *self._absent])
+        self._findings = [one for each in sentences for one in each(self)] or [nothing]
         return tables.bullets([*self._findings, *caveats.unfinished(self.comparisons), *self.warnings(), *self.notes])
 
     def show_failures(self) -> HTML:

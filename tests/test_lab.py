@@ -826,7 +826,7 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
         place = {"kind": "comparison", "group": "group", "file": f"group-{repetition}", "role": "condition", "seed": 0}
         jobs = [job[one] for one in together]
         empty = [recording.begin("rounds", one, repetition=repetition, **place) for one in jobs]
-        rounds.measure_repetition(empty, jobs, rounds.Settings(block_s=0.01), 1, 1.0)
+        rounds.measure_repetition(empty, jobs, rounds.RoundSettings(block_s=0.01), 1, 1.0)
     assert len(started) == 120, "a baseline, its control and the other"
     assert {started[i] for i in range(0, 120, 3)} == {toy(), other}
 

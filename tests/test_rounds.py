@@ -21,7 +21,7 @@ def repetition(inputs: Path, *hyperparameters: dict[str, object]) -> list[Measur
     conditions = [Condition(workload="toy", framework="toy", hyperparameters=one) for one in hyperparameters]
     jobs = [prepare_job(one, INITIAL_SEED, inputs) for one in conditions]
     empty = [recording.begin("rounds", job, **place) for job in jobs]
-    rounds.measure_repetition(empty, jobs, rounds.Settings(block_s=0.01), 2, 30.0)
+    rounds.measure_repetition(empty, jobs, rounds.RoundSettings(block_s=0.01), 2, 30.0)
     return empty
 
 

@@ -41,7 +41,7 @@ def lab(tmp_path, monkeypatch, built):
     monkeypatch.setenv(variables.WORKER_PATH, str(SIMULATED))
     monkeypatch.setattr(availability, "available", lambda framework, device, environment="default": None)
     monkeypatch.setattr(npu_smi, "npus", lambda: (chip, chip))
-    monkeypatch.setattr(npu_smi.Watch, "read", lambda watch: [chip, chip])
+    monkeypatch.setattr(npu_smi.Chips, "read", lambda watch: [chip, chip])
     return FixedLab(outputs=tmp_path / "outputs", patience_s=120)
 
 

@@ -16,7 +16,7 @@ class Declared(BaseModel, extra="forbid", frozen=True):
     """A part of the file; unknown keys are refused."""
 
 
-class Work(Declared):
+class Publication(Declared):
     """A publication: what it is called and how it is cited, and what it was measured on."""
 
     short: str
@@ -81,9 +81,9 @@ def works() -> dict[str, Any]:
 
 
 @functools.cache
-def sources() -> dict[str, Work]:
+def sources() -> dict[str, Publication]:
     """The publications, by the name that claims and figures give."""
-    return {name: Work(**values) for name, values in works()["sources"].items()}
+    return {name: Publication(**values) for name, values in works()["sources"].items()}
 
 
 @functools.cache

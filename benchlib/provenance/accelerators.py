@@ -74,4 +74,4 @@ def _ascend(chip: dict[str, Any]) -> Reading:
     return Reading(**{name: chip[name] for name in ("percent", "memory_mib", "power_w", "temperature_c")})
 
 
-_npus = functools.cache(npu_smi.Watch)  # one for all workers of this process
+_npus = functools.cache(npu_smi.Chips)  # one for all workers of this process

@@ -42,7 +42,7 @@ def npus() -> list[dict[str, Any]]:
     return _visible(text)
 
 
-class Watch:
+class Chips:
     """The chips as they were a few seconds ago: npu-smi is started and not waited for."""
 
     def __init__(self) -> None:

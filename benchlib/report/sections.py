@@ -84,5 +84,5 @@ def missing(results: Results) -> HTML:
         if summary["failed"]:
             told.append(f"{name}: {len(summary['failed'])} measurements failed (see What failed).")
         if not (summary["conditions"] or summary["certificates"] or "verdicts" in summary):
-            told.append(f"{name}: nothing was measured. {' '.join(summary['findings'])}")
+            told.append(f"{name}: {' '.join(summary['findings'])}")
     return tables.bullets(told or ["Every notebook has run, and nothing failed."])

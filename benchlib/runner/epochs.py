@@ -27,7 +27,7 @@ AfterEpoch = Callable[[Measurement], None]
 """Takes a run at work, after each of its epochs: its worker waits meanwhile, and nothing is timed."""
 
 
-class Settings(Strict):
+class TrainingSettings(Strict):
     """How long a run trains; a part of its key."""
 
     epochs: int  # at least
@@ -44,7 +44,7 @@ def together(missing: dict[str, Job]) -> Iterator[dict[str, Job]]:
 
 def trained(
     asked: dict[str, Job],
-    settings: Settings,
+    settings: TrainingSettings,
     load: Callable[[str], Measurement | None],
     patience_s: float,
     keep: Callable[[list[Measurement]], None],
@@ -95,7 +95,7 @@ def _begin(entry: Entry, others: list[WorkerProcess]) -> None:
     entry.worker.ask("reset")
 
 
-def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, after_epoch: AfterEpoch) -> None:
+def _train(entry: Entry, others: list[WorkerProcess], settings: TrainingSettings, after_epoch: AfterEpoch) -> None:
     measurement = entry.measurement
     for number in range(1, settings.most_epochs + 1):
         measurement.epochs.append(_epoch(entry, others, number))

@@ -26,14 +26,14 @@ TAKES = 3  # of a block that is disturbed, the first included
 LATE = 1.5  # times as long as planned may the rounds of a repetition take
 
 
-class Settings(Strict):
+class RoundSettings(Strict):
     """How a comparison is measured; a part of its key."""
 
     block_s: float  # about how long a block lasts; at least one step
 
 
 def measure_repetition(
-    measurements: list[Measurement], jobs: list[Job], settings: Settings, rounds: int | None, patience_s: float
+    measurements: list[Measurement], jobs: list[Job], settings: RoundSettings, rounds: int | None, patience_s: float
 ) -> None:
     """Fill the empty ``measurements`` of a repetition, one a job: baseline, control, the other conditions. ``rounds``
     None: as many as take as long as the start, up to ``PILOT_ROUNDS``. A worker that fails leaves the repetition.
@@ -75,7 +75,7 @@ def _others(entry: Entry, processes: list[Entry]) -> list[WorkerProcess]:
     return [other.worker for other in processes if other is not entry and other.worker is not None]
 
 
-def _prepare(entry: Entry, settings: Settings, others: list[WorkerProcess]) -> None:
+def _prepare(entry: Entry, settings: RoundSettings, others: list[WorkerProcess]) -> None:
     """First step and warm-up; and from the last steps' times the number of steps in a block."""
     recording.first_step(entry.measurement, entry.worker, others)
     watch = Watch(entry.worker, others, compiles=True)

@@ -19,12 +19,12 @@ class Asked:
     comparison: Comparison
     group: str  # its key
     members: list[tuple[str, Job]]  # of a repetition, by role
-    settings: rounds.Settings
+    settings: rounds.RoundSettings
     code: Unchanged  # of the comparison and of its certificates
     repetitions: int = 0  # that are there, whatever came of them
 
     @classmethod
-    def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.Settings, code: Unchanged) -> Asked:
+    def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.RoundSettings, code: Unchanged) -> Asked:
         """With its jobs: of the baseline, the control, the other conditions; or none."""
         roles = ["baseline", "control", *["condition"] * (len(jobs) - 2)][: len(jobs)]
         members = [job.depends_on("rounds") for job in jobs]

@@ -56,13 +56,13 @@ def fill(folder: Path) -> None:
         conditions = [Condition(**choices) for choices in one["conditions"]]
         jobs = [prepare_job(each, INITIAL_SEED, lab.inputs) for each in [conditions[0], *conditions]]
         comparison = Comparison(conditions, [], {}, 0.03, 60.0, 3, 0.05)
-        asked = Asked.of(comparison, jobs, rounds.Settings(block_s=one["block_s"]), None)
+        asked = Asked.of(comparison, jobs, rounds.RoundSettings(block_s=one["block_s"]), None)
         for repetition, processes in enumerate(one["repetitions"]):
             asked.repetitions = repetition
             measured = zip(jobs, processes, strict=True)
             lab.store.save([_measurement(each, job.condition, asked.group, asked.file) for job, each in measured])
     for one in raw["training"]:
-        settings = epochs.Settings(**one["settings"])
+        settings = epochs.TrainingSettings(**one["settings"])
         job = prepare_job(Condition(**one["condition"]), one["process"]["seed"], lab.inputs)
         file = key(kind="training", settings=settings.model_dump(), job=job.depends_on("epochs"))
         lab.store.save([_measurement(one["process"], job.condition, file, file)])
