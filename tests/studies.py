@@ -26,8 +26,9 @@ def measured(notebook: str, lab: Any, **changes: Any) -> Study:
     return made
 
 
-def shown(made: Study) -> dict[str, pd.DataFrame]:
-    """Execute the cells of a measured study's notebook that show something; its tables by name."""
+def shown(made: Study, drawn: bool = True) -> dict[str, pd.DataFrame]:
+    """Execute what a measured study's notebook shows, figures if ``drawn``; its tables by name."""
+    made.figure = made.figure if drawn else lambda name, picture: None
     variables = {**made.parameters, "outputs": made.folder}
     every = [one for one in notebooks.cells(ROOT / "notebooks" / f"{made.name}.ipynb") if one.kind == "code"]
     exec(next(one.source for one in every if "design" in one.tags), variables)

@@ -11,8 +11,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from benchlib import environments, variables, workloads
@@ -72,9 +70,6 @@ def measured(role: str, repetition: int, step_s: float, condition: Condition, **
     )
 
 
-# --- real
-
-
 @pytest.fixture
 def real(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setenv(variables.WORKER_PATH, "")
@@ -99,12 +94,9 @@ def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_bat
         assert len({gate.gated(condition) for condition in conditions}) == 15, "one for each share and number"
 
 
-# --- quick
-
-
 @pytest.fixture
 def outputs(tmp_path: Path) -> Path:
-    """A finished folder: two ratios and one control, three files of measurements, one of them of an older format."""
+    """A finished folder: two ratios and one control, two files of measurements, and a training's."""
     (tmp_path / "tables").mkdir()
     (tmp_path / "notebooks").mkdir()
     ratios = {"ratio": [2.0, 1.0, None], "ratio_low": [1.8, 0.7, None], "ratio_high": [2.2, 1.3, None]}
@@ -117,34 +109,22 @@ def outputs(tmp_path: Path) -> Path:
     store.save([measured(role, 0, 1.0, condition) for role in ("baseline", "control", "condition")])
     shorter = {"repetition_s": 5.0, "rounds_s": 3.0}
     store.save([measured(role, 1, 1.0, condition, **shorter) for role in ("baseline", "control")])
-    document = {"kind": "comparison", "file": "older", "role": "baseline", "repetition_s": 5.0, "rounds_s": 1.0}
-    older = [json.dumps(document), json.dumps({**document, "role": "control"})]
-    pq.write_table(pa.table({"format": [4, 4], "measurement": older}), tmp_path / "measurements" / "older.parquet")
-    training = json.dumps({"kind": "training", "file": "training"})
-    pq.write_table(pa.table({"format": [4], "measurement": [training]}), tmp_path / "measurements" / "training.parquet")
+    store.save([measured("training", 0, 1.0, condition, kind="training", file="training")])
     for name, seconds in (("one", 60.0), ("report", 30.0)):
         (tmp_path / "notebooks" / f"{name}.json").write_text(json.dumps({"seconds": seconds}))
     return tmp_path
 
 
-def test_a_finished_report_is_summed_up_whatever_its_format(command, outputs: Path) -> None:
+def test_a_finished_report_is_summed_up(command, outputs: Path) -> None:
     rows = command("quick").rows(outputs)
     assert rows["ratios"] == "2", "of A/A and of what has no interval there is none"
     assert (rows["half-width of ratios %: median"], rows["worst"]) == ("20.0", "30.0")
     assert (rows["A/A controls"], rows["half-width of A/A %: median"]) == ("1", "5.0")
-    assert rows["of that rounds %"] == "60", "12 of 20 s: those measured together have the same times"
-    assert rows["processes in comparisons"] == "7"
-    assert (rows["minutes"], rows["minutes of comparisons"]) == ("1.5", "0.3")
+    assert rows["of that rounds %"] == "73", "11 of 15 s: those measured together have the same times"
+    assert rows["processes in comparisons"] == "5"
+    assert (rows["minutes"], rows["minutes of comparisons"]) == ("1.5", "0.2")
     (outputs / "clock.json").write_text(json.dumps({"of": "inputs", "seconds": 600.0}))
     assert command("quick").rows(outputs)["minutes"] == "11.5"
-
-
-def test_a_folder_that_is_no_report_is_refused(command, tmp_path: Path) -> None:
-    with pytest.raises(command("quick").BenchlibError, match="no tables of a run"):
-        command("quick").rows(tmp_path)
-
-
-# --- libraries
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ def test_a_session_that_keeps_its_promises_passes(tmp_path: Path) -> None:
     assert {WAITS, SAME_MODEL} < {row.what for row in rows}
 
 
+@pytest.mark.slow
 def test_a_session_that_does_not_wait_is_found(tmp_path: Path) -> None:
     assert broken("toy_queued", tmp_path).keys() == {SAME_MODEL}, "it says no loss, and keeps all else"
     assert broken("toy_forgetful", tmp_path).keys() == {WAITS, SAME_MODEL}

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import framework_session
 import numpy as np
@@ -46,6 +47,11 @@ ALL = [
 TRAINING = [run for run in ALL if run[2] == "cnn"]
 OTHERS = [run for run in ALL if run[:2] != ("pytorch", "eager")]
 FACTS = [run for run in RUNS if run != ("pytorch", "graph")]
+
+
+def each(runs: list[tuple[str, ...]]) -> list[Any]:
+    """Parameters of tests; graphs take a minute to compile."""
+    return [pytest.param(*run, marks=[pytest.mark.slow] * (run[1] == "graph")) for run in runs]
 
 
 def given(framework: str, mode: str) -> SimpleNamespace:
@@ -116,7 +122,7 @@ def test_every_framework_is_tried_whose_environment_is_there(framework):
     assert framework in FOUND, f"{framework} has no file for one of {', '.join(one.name for one in NEEDED)}"
 
 
-@pytest.mark.parametrize(("framework", "mode", "case"), ALL)
+@pytest.mark.parametrize(("framework", "mode", "case"), each(ALL))
 def test_weights_come_back_as_they_were_loaded(framework, mode, case):
     found, (_, _, weights, _) = case_of(framework, mode, case), set_up(case)
     for moment in ("loaded", "untouched", "loaded again"):
@@ -127,13 +133,13 @@ def test_weights_come_back_as_they_were_loaded(framework, mode, case):
             np.testing.assert_array_equal(read[name], array, err_msg=f"{moment}: {name}")
 
 
-@pytest.mark.parametrize(("framework", "mode", "case"), ALL)
+@pytest.mark.parametrize(("framework", "mode", "case"), each(ALL))
 def test_load_forgets_all_that_the_steps_before_left(framework, mode, case):
     found = case_of(framework, mode, case)
     assert difference(found["steps again"], found["steps"]) < LOSSES
 
 
-@pytest.mark.parametrize(("framework", "mode", "case"), ALL)
+@pytest.mark.parametrize(("framework", "mode", "case"), each(ALL))
 def test_a_step_changes_what_it_should_and_nothing_else(framework, mode, case):
     found, (workload, values, weights, _) = case_of(framework, mode, case), set_up(case)
     after = group(found, "after all steps")
@@ -142,7 +148,7 @@ def test_a_step_changes_what_it_should_and_nothing_else(framework, mode, case):
     assert changed == (trained if workload.kind == "training" else set(weights) - trained)
 
 
-@pytest.mark.parametrize(("framework", "mode", "case"), TRAINING)
+@pytest.mark.parametrize(("framework", "mode", "case"), each(TRAINING))
 def test_the_first_step_goes_down_the_gradient(framework, mode, case):
     found, (_, _, weights, _) = case_of(framework, mode, case), set_up(case)
     gradients, after = group(found, "gradient"), group(found, "after one step")
@@ -151,7 +157,7 @@ def test_the_first_step_goes_down_the_gradient(framework, mode, case):
         assert difference(array - after[name], LEARNING_RATE * gradients[name]) < 1e-3, name  # of a small difference
 
 
-@pytest.mark.parametrize(("framework", "mode", "case"), OTHERS)
+@pytest.mark.parametrize(("framework", "mode", "case"), each(OTHERS))
 def test_agrees_with_pytorch_eager(framework, mode, case):
     found, expected = case_of(framework, mode, case), case_of("pytorch", "eager", case)
     assert found.keys() == expected.keys()
@@ -215,7 +221,7 @@ def batchnorm2d(values, weights, inputs, gradient):
     return output, gradients, state
 
 
-@pytest.mark.parametrize(("framework", "mode", "case"), [run for run in ALL if run[2] != "cnn"])
+@pytest.mark.parametrize(("framework", "mode", "case"), each([run for run in ALL if run[2] != "cnn"]))
 def test_operators_agree_with_numpy(framework, mode, case):
     found, (workload, values, weights, batches) = case_of(framework, mode, case), set_up(case)
     compute = globals()[workload.name]
@@ -230,7 +236,7 @@ def test_operators_agree_with_numpy(framework, mode, case):
         assert difference(found[f"after one step:{name}"], array) < OUTPUTS, name
 
 
-@pytest.mark.parametrize(("framework", "mode"), FACTS)
+@pytest.mark.parametrize(("framework", "mode"), each(FACTS))
 def test_what_is_wrong_is_refused_by_name(framework, mode):
     said = given(framework, mode).facts["refusals"]
     assert said["missing"] == f"weights for {framework}: weight 'conv2.bias' of shape (50,) is missing"
@@ -266,14 +272,14 @@ def test_knobs_change_how_a_framework_computes_and_not_what(framework):
 
 
 @pytest.mark.skipif(any(Path("/dev").glob("davinci[0-9]*")), reason="there is an Ascend device here")
-@pytest.mark.parametrize(("framework", "mode"), FACTS)
+@pytest.mark.parametrize(("framework", "mode"), each(FACTS))
 def test_a_device_that_is_not_there_is_refused(framework, mode):
     said = given(framework, mode).facts["refusals"]["device"]
     assert said.startswith("device 'npu':")
     assert "install" in said
 
 
-@pytest.mark.parametrize(("framework", "mode"), FACTS)
+@pytest.mark.parametrize(("framework", "mode"), each(FACTS))
 def test_dropout_follows_the_seed_and_rests_in_evaluation(framework, mode):
     found = given(framework, mode).facts["dropout"]
     assert found["seed 1"] == found["seed 1 again"]
@@ -285,7 +291,7 @@ def test_dropout_follows_the_seed_and_rests_in_evaluation(framework, mode):
 
 
 @pytest.mark.parametrize(("where", "layers"), [("conv", 2), ("dense", 1)])
-@pytest.mark.parametrize(("framework", "mode"), FACTS)
+@pytest.mark.parametrize(("framework", "mode"), each(FACTS))
 def test_dropout_zeroes_the_share_of_the_hyperparameter_and_scales_the_rest(framework, mode, where, layers):
     found = given(framework, mode).facts["zeroed"][where]
     training, kept = np.array(found["training"]), (1 - DROPPED) ** layers
@@ -295,7 +301,7 @@ def test_dropout_zeroes_the_share_of_the_hyperparameter_and_scales_the_rest(fram
     np.testing.assert_array_equal(found["evaluation"], 1.0)
 
 
-@pytest.mark.parametrize(("framework", "mode"), FACTS)
+@pytest.mark.parametrize(("framework", "mode"), each(FACTS))
 def test_mixed_precision_is_near_fp32_and_not_fp32(framework, mode):
     found = given(framework, mode).facts["mixed"]
     assert found.keys() == set(framework_session.mixed_precisions(framework, mode))
@@ -320,7 +326,7 @@ def test_mixed_precision_is_near_fp32_and_not_fp32(framework, mode):
 
 
 @pytest.mark.parametrize("work", ["cnn", "linear"])
-@pytest.mark.parametrize(("framework", "mode"), FACTS)
+@pytest.mark.parametrize(("framework", "mode"), each(FACTS))
 def test_synchronize_waits_for_all_work(framework, mode, work):
     times = given(framework, mode).facts["waits"][work]
     waited = min(times["reading after"]) - min(times["reading again"])  # which takes what copying and turning take
@@ -334,7 +340,7 @@ def test_mindspore_does_queue_work_so_that_waiting_matters(mode, work):
     assert waited[-3] > 5 * min(times["reading after"]), "at least three of the readings had to wait"
 
 
-@pytest.mark.parametrize(("framework", "mode"), FACTS)
+@pytest.mark.parametrize(("framework", "mode"), each(FACTS))
 def test_a_step_does_its_backward_pass_even_where_nobody_looks_at_the_gradients(framework, mode):
     times = given(framework, mode).facts["passes"]
     assert times["forward+backward"] > 1.6 * times["forward"]  # it is three times the work
@@ -353,7 +359,7 @@ def test_settings_are_read_back():
         assert settings["onednn_isa"] == "AVX2"
 
 
-@pytest.mark.parametrize(("framework", "mode"), RUNS)
+@pytest.mark.parametrize(("framework", "mode"), each(RUNS))
 def test_versions_name_the_framework_and_what_it_computes_with(framework, mode):
     found = given(framework, mode).facts["versions"]
     assert found[frameworks.package(framework)].split("+")[0].count(".") == 2

@@ -474,7 +474,9 @@ def test_a_longer_training_that_fails_leaves_the_certificate_as_it_is(lab, toy_f
     assert lab.certify([condition])[condition.key] == before
 
 
-@pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "group"])
+@pytest.mark.parametrize(
+    "group", [{}, pytest.param({"world_size": 2, "threads": 1}, marks=pytest.mark.slow)], ids=["alone", "group"]
+)
 def test_a_file_that_the_hash_of_the_code_does_not_know_is_refused(tmp_path, lab, altered, group):
     (tmp_path / "hidden.py").write_text("WIDTH = 1\n")
     lines = f"import sys\n\nsys.path.append({str(tmp_path)!r})\n__import__('hid' + 'den')\n\nfrom "
@@ -494,7 +496,9 @@ def test_a_worker_of_another_benchlib_than_the_one_that_is_hashed_is_refused(tmp
     assert f"{there}, which is another file than {fingerprint.PACKAGE / place}" in certificate.reason
 
 
-@pytest.mark.parametrize("timed", ["compared", "trained", "ceiling", "timer"])
+@pytest.mark.parametrize(
+    "timed", ["compared", *(pytest.param(one, marks=pytest.mark.slow) for one in ("trained", "ceiling", "timer"))]
+)
 def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered, timed, monkeypatch):
     """Whatever the gate's own processes have run."""
     condition = Condition(workload="cnn", hyperparameters={"image_size": 8}, batch_size=8, lane="tuned", threads=1)
@@ -581,6 +585,7 @@ def test_several_processes_are_the_same_only_where_one_is():
     assert set(gate.proved_first(mixed)) == {alone, alone.but(precision="bf16"), group}
 
 
+@pytest.mark.slow
 def test_of_a_group_the_certificate_of_one_process_is_given_where_that_is_another_model(lab, altered):
     group = Condition(
         workload="cnn", hyperparameters={"image_size": 8}, batch_size=4, world_size=2, threads=1, lane="tuned"
@@ -702,6 +707,7 @@ def test_a_bias_before_batch_normalisation_is_seen_to_be_the_same(lab, toy_frame
         assert {one.at.partition(":")[2] for one in forgiven} == {"conv1.bias", "conv2.bias"}
 
 
+@pytest.mark.slow
 def test_a_bias_that_batch_normalisation_does_not_cancel_is_another_model(lab, toy_framework):
     condition = cancelled(framework="mindspore", lane="tuned", image_size=8, plant="gradient")
     certificate = lab.certify([condition])[condition.key]

@@ -536,6 +536,7 @@ FixedLab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, bl
 """
 
 
+@pytest.mark.slow
 def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
     killed = KILLED.format(outputs=str(lab.folder), tests=str(Path(__file__).parent))
     script = [sys.executable, "-c", killed, str(turn_module.LOCK)]

@@ -32,6 +32,7 @@ def mutations(planting: ModuleType) -> ModuleType:
     return importlib.import_module("mutations")
 
 
+@pytest.mark.slow
 def test_every_mutant_can_be_planted_into_the_files_of_today(planting):
     for mutant in planting.declared():
         places = [framework for framework in planting.FRAMEWORKS if mutant.text(framework)]

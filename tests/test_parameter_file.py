@@ -59,6 +59,7 @@ def test_values_are_read_as_they_are_written(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_damaged_files_are_refused_by_name_or_can_be_measured() -> None:
     """A short form of benchmarks/fuzz_parameters.py."""
     spec = importlib.util.spec_from_file_location("fuzz_parameters", ROOT / "benchmarks" / "fuzz_parameters.py")

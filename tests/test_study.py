@@ -165,16 +165,16 @@ def test_by_itself_a_notebook_measures_what_quick_does_or_a_part_of_it(name: str
 # What is found, from measurements that are made up.
 
 
-def batch_sizes(folder: Path, lab: SyntheticLab | None = None, **made_up: Any) -> Study:
+def batch_sizes(folder: Path, lab: SyntheticLab | None = None, drawn: bool = False, **made_up: Any) -> Study:
     """The study of batch sizes, measured and shown."""
     made = measured("batch_size", lab or SyntheticLab(folder, **made_up), batch_sizes=[4, 32, 64])
-    shown(made)
+    shown(made, drawn)
     return made
 
 
 def test_sizes_are_compared_each_with_its_own_baseline_and_summed_up(tmp_path: Path) -> None:
     lab = SyntheticLab(tmp_path)
-    made = batch_sizes(tmp_path, lab)
+    made = batch_sizes(tmp_path, lab, drawn=True)
     compared = [asked[1] for asked in lab.asked if asked[0] == "compare"]
     assert [[one.batch_size for one in group] for group in compared] == [[4, 4], [32, 32], [64, 64]]
     assert made.rows("throughput_ratio")["estimate"].tolist() == pytest.approx([1 / 3] * 3, rel=0.05)
