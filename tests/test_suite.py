@@ -21,6 +21,7 @@ import nbformat
 import psutil
 import pytest
 import yaml
+from papermill.iorw import papermill_io
 
 from benchlib import manifest, progress, variables
 from benchlib.cli import main
@@ -128,6 +129,7 @@ def make_project(folder, patch, names):
     """Make ``folder`` a project with notebooks of these names, whose cells are still to be written, and go there."""
     folder.mkdir(exist_ok=True)
     patch.chdir(folder)
+    patch.setattr(papermill_io.get_handler("local"), "_cwd", None)  # two at once leave it the folder of a test before
     patch.setenv("PYTHONPATH", str(ROOT))
     patch.setattr(pages, "print_pdf", printed)
     for name in names:
