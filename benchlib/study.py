@@ -314,7 +314,7 @@ class Study:
         rows = self.folder / "figures" / f"{self.name}_{name}.csv"
         picture.shown(self).rename(columns={"files": tables.FILES}).to_csv(rows, index=False)
         self._figures[name] = (caption, [*paths, rows])
-        return tables.image(figures.svg(figure), caption)
+        return tables.image(next(one for one in paths if one.suffix == ".svg").read_bytes(), caption)
 
     def table(self, name: str, table: Table | Listed, report: bool = False) -> HTML:
         """A table with its caption, rounded; as CSV in ``outputs/tables`` it is not. The ``report`` shows it, too."""
