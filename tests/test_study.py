@@ -60,7 +60,7 @@ TAGGED = [(MINE, "parameters"), (DESIGN, "design")]
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_framework: None) -> None:
     make_project(tmp_path / "project", monkeypatch, [])
-    write_parameters("defaults", precision=0.9, pilot=3, block_s=0.004, margin=0.05, minutes=0.5)
+    write_parameters("defaults", precision=0.9, pilot=3, block_s=0.004, margin=0.05, minutes=0.3)
 
 
 def write_mine(*cells: tuple[str, str], burns: Any = (1.0, 3.0)) -> tuple[Path, Path]:
