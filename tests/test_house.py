@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = {
     "core": (
-        1985,
+        1978,
         "__init__ __main__ cli condition lab cache errors validation progress metrics scratch shown doctor manifest",
     ),
     "worker": (1198, "worker"),
@@ -20,7 +20,7 @@ ROOMS = {
     "runner": (1729, "runner"),
     "equivalence": (1779, "equivalence"),
     "stats": (1637, "stats"),
-    "notebooks": (3067, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
+    "notebooks": (3064, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
     "suite and report": (2035, "suite report tensorboard"),
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),
