@@ -1,26 +1,18 @@
 """Fair, traceable comparisons of deep-learning frameworks."""
 
-_HOMES = {
-    "Certificate": "benchlib.equivalence.certificate",
-    "Comparison": "benchlib.stats.comparison",
-    "Condition": "benchlib.condition",
-    "Interval": "benchlib.stats.intervals",
-    "Lab": "benchlib.lab",
-    "TrainingRuns": "benchlib.stats.training_runs",
-}
+_PUBLIC = ("Certificate", "Comparison", "Condition", "Interval", "Lab", "TrainingRuns")
 
 
 def __getattr__(name: str) -> object:
     """A public name, imported when it is first asked for: workers import this file as well, and have nothing that the
     modules behind these names need.
     """
-    if name not in _HOMES:
+    if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+    from benchlib import public
 
-    importlib.import_module("benchlib.reprs")  # results show themselves
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(public, name)
 
 
 def __dir__() -> list:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_PUBLIC})

@@ -22,7 +22,7 @@ EXIT_CODES = """exit codes:
   1    a notebook or a measurement failed, or something is missing; the rest was made all the same
   2    wrong input: nothing was started
   130  stopped by Ctrl-C; what was measured is kept
-  141  whoever read the output stopped reading; the rest may not have been done"""
+  141  the reader of the output stopped reading; the rest may not have been done"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

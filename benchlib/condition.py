@@ -118,7 +118,9 @@ class Condition(Strict):
         """Data parallelism: what is asked for several processes, and what has no sense with one."""
         if self.world_size == 1:
             if not self.communication:
-                raise ValueError("communication false: one process has nobody to exchange gradients with; leave it out")
+                raise ValueError(
+                    "communication false: one process has no other to exchange gradients with; leave it out"
+                )
             return
         if workload.kind != "training":
             raise ValueError(f"world_size {self.world_size}: {self.workload} trains nothing that they could share")

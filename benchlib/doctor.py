@@ -20,8 +20,7 @@ from benchlib.runner import availability, timer_check
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 
-IMPORT_S = 300.0
-"""Until a framework has been imported."""
+IMPORT_S = 300.0  # until a framework has been imported
 
 
 class Finding(NamedTuple):

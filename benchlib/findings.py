@@ -235,6 +235,6 @@ def timers_see(study: Study) -> Iterator[str]:
     if study.timers:
         told = [f"{sum(one.ok for one in study.timers)} of {len(study.timers)} timers see the work that was planted."]
         for one, name in zip(study.timers, _names([one.condition for one in study.timers]).values(), strict=True):
-            blind = f"THE TIMER DOES NOT SEE ALL THE WORK ({one.share:.0%} of it): believe none of its times"
+            blind = f"the timer sees {one.share:.0%} of the work: its times are wrong"
             told += [] if one.ok else [f"{name} on {one.condition.device}: {one.failure or blind}."]
         yield " ".join(told)

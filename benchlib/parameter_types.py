@@ -77,11 +77,11 @@ class Given(BaseModel):
 class Settings(Given):
     """The settings of comparisons, as ``Lab.compare`` takes them: a profile's defaults, and what its notebook has."""
 
-    precision: float  # the half-width of the ratios' 95 % intervals, relative
+    precision: float = 0.03  # the half-width of the ratios' 95 % intervals, relative
     budget_s: float = 60.0  # of each comparison, where a notebook is run by itself
-    pilot: int  # processes of each condition, at least
-    block_s: float
-    margin: float  # a ratio whose interval lies within so much of 1 is "the same within" it
+    pilot: int = 3  # processes of each condition, at least
+    block_s: float = 0.1
+    margin: float = 0.05  # a ratio whose interval lies within so much of 1 is "the same within" it
 
     @model_validator(mode="after")
     def _can_be_planned(self) -> Self:
@@ -146,7 +146,7 @@ def sizes(operator: Mapping[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
     return [(name, size.pop("batch_size"), size) for name, size in each]
 
 
-class Model(Given):
+class SizedModel(Given):
     """A workload with the sizes of its model."""
 
     workload: WorkloadName
@@ -154,10 +154,10 @@ class Model(Given):
     hyperparameters: Hyperparameters
 
 
-Models = Grid[Model]
+Models = Grid[SizedModel]
 
 
-class Task(Model):
+class Task(SizedModel):
     """A model, with its data, all that its conditions have in common, and how long they are trained."""
 
     batch_size: BatchSize

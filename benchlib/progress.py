@@ -20,9 +20,7 @@ class Progress:
     """Counts ``total`` steps of one piece of work: ``training runs: 1/30, 29 min left: pytorch seed 0: 61.2 %``."""
 
     def __init__(self, total: int, title: str) -> None:
-        self.total = total
-        self.title = title
-        self.done = 0
+        self.total, self.title, self.done = total, title, 0
         self._started = 0.0
         self._bar: Any = None
 

@@ -92,7 +92,7 @@ def _(compared: Comparison) -> Parts:
     names = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
     width = f", widest half-width {number(100 * compared.plan.half_width, 2)} %" * (compared.plan.half_width > 0)
     caption = (
-        f"Throughput relative to {compared.baseline}, with 95 % intervals over processes "
+        f"Throughput relative to {tables.spelled(str(compared.baseline))}, with 95 % intervals over processes "
         f"({compared.ended or 'not ended yet'}{width})."
     )
     own: Parts = [

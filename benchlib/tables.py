@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
+from benchlib import frameworks
 from benchlib.environments import DEFAULT
 from benchlib.equivalence.certificate import Certificate
 from benchlib.stats import frame as tidy
@@ -73,8 +74,6 @@ NOTHING = "There is nothing to show: the table has no rows."
 WHY = "why"  # the column that says of a row without a number why it has none; empty in the others
 FILES = "measurements"  # the column of keys, a space between them
 PAGE = 7.2  # inches across a page's two columns
-PRODUCTS = {"pytorch": "PyTorch", "mindspore": "MindSpore", "jax": "JAX", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
-_NAMES = re.compile(rf"\b({'|'.join(PRODUCTS)})((?: \1)?)(?![\w./-])")
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -121,7 +120,8 @@ def ratio(estimate: float, low: float, high: float) -> str:
 
 def spelled(text: str) -> str:
     """A text with frameworks' names as their makers write them; not that of an environment behind them: ``JAX jax``."""
-    return re.sub(_NAMES, lambda found: PRODUCTS[found[1]] + found[2], text)
+    names = rf"\b({'|'.join(frameworks.names())})((?: \1)?)(?![\w./-])"
+    return re.sub(names, lambda found: frameworks.title(found[1]) + found[2], text)
 
 
 def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -469,7 +469,7 @@ def failed(frame: pd.DataFrame) -> HTML:
     """What failed (a row each, with its ``label`` and ``failure``), the same failures of a condition together."""
     if not len(frame):
         return bullets(["Nothing failed."])
-    by_failure = frame.groupby(["label", "failure"], sort=False)
+    by_failure = frame.assign(label=frame["label"].map(spelled)).groupby(["label", "failure"], sort=False)
     files = by_failure["file"].agg(lambda names: " ".join(dict.fromkeys(filter(None, names))))
     groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
     caption = "What failed. The next run tries it again, unless the framework refused it."

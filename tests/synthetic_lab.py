@@ -99,7 +99,7 @@ class SyntheticLab:
         return made
 
     def compare_each(self, groups: list[list[Condition]], **asked: float) -> list[Comparison]:
-        """As the lab's, but for hosting: one after the other."""
+        """As the lab's, one after the other."""
         return [self.compare(conditions, **asked) for conditions in groups]
 
     def ceiling(self, device: str, within: Iterable[str]) -> Ceiling:

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1]
 ROOMS = {
     "core": (
         1978,
-        "__init__ __main__ cli condition lab cache errors validation progress metrics scratch shown doctor manifest",
+        "__init__ public __main__ cli condition lab cache errors validation progress metrics scratch shown doctor "
+        "manifest",
     ),
     "worker": (1198, "worker"),
     "data": (1572, "data"),

@@ -100,6 +100,7 @@ def test_the_suite_executes_the_two_tagged_cells_only(project: None) -> None:
     [
         (TAGGED, [1.0, -1.0], "parameters/quick/mine.yaml: burns.1: -1.0: Input should be greater than 0"),
         ([(MINE, ""), TAGGED[1]], [1.0], "has to have the tag parameters"),
+        ([TAGGED[0], (DESIGN, "")], [1.0], "no cell has the tag design"),
         ([TAGGED[0], ("1 / 0", "design")], [1.0], "the cell tagged design: ZeroDivisionError"),
         ([TAGGED[0], (DESIGN.replace('"mine"', '"yours"'), "design")], [1.0], "has to make Study('mine', ...)"),
     ],
@@ -160,9 +161,6 @@ def test_by_itself_a_notebook_measures_what_quick_does_or_a_part_of_it(name: str
     for key, value in given.items():
         assert variables[key] == value or all(one in value for one in variables[key]), key
     assert set(given) | {"outputs"} == set(variables["__annotations__"])
-
-
-# What is found, from measurements that are made up.
 
 
 def batch_sizes(folder: Path, lab: SyntheticLab | None = None, drawn: bool = False, **made_up: Any) -> Study:

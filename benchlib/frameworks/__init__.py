@@ -168,9 +168,14 @@ def _folders() -> tuple[tuple[str, int], ...]:
     return tuple((path, os.stat(path).st_mtime_ns) for path in __path__)
 
 
+def title(name: str) -> str:
+    """Framework ``name`` as its makers write it: ``TITLE`` of its file; without it, as the file is called."""
+    return _declared(name, "TITLE", name)
+
+
 def package(name: str) -> str:
-    """The Python package that framework ``name`` is imported as: ``PACKAGE`` of its file. This and what follows is read
-    from a framework's file as a literal, without importing it.
+    """The Python package that framework ``name`` is imported as: ``PACKAGE`` of its file. It is read as a literal,
+    without importing the file, as the title and what follows.
     """
     return _declared(name, "PACKAGE")
 

@@ -40,6 +40,7 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
+TITLE = "JAX"
 PACKAGE = "jax"
 DEVICES = ("cpu", "cuda")
 MODES = ("graph", "eager")

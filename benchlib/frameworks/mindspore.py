@@ -26,6 +26,7 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
+TITLE = "MindSpore"
 PACKAGE = "mindspore"
 DEVICES = ("cpu", "cuda", "npu")
 NEEDS = (

@@ -30,6 +30,7 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
+TITLE = "MXNet"
 PACKAGE = "mxnet"
 DISTRIBUTIONS = ("mxnet", "mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101")
 DEVICES = ("cpu", "cuda")

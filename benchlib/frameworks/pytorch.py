@@ -30,6 +30,7 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
+TITLE = "PyTorch"
 PACKAGE = "torch"
 REFERENCE = True
 DEVICES = ("cpu", "cuda", "npu", "xpu")

@@ -38,6 +38,7 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
+TITLE = "TensorFlow"
 PACKAGE = "tensorflow"
 DISTRIBUTIONS = ("tensorflow-cpu", "tensorflow")
 DEVICES = ("cpu", "cuda")

@@ -75,7 +75,7 @@ def _mark(**style: object) -> Line2D:
 STRIPES = (0, (0.2, 0.2))  # of a line as wide as a band: hatched in effect
 CONTROL = ("A/A control: the baseline against itself (95 % interval)", Patch(color=GREY, alpha=0.35, linewidth=0))
 RESTLESS = (
-    "A/A excludes 1: believe nothing of that size",
+    "A/A excludes 1: no ratio is surer than that",
     Patch(facecolor="none", edgecolor=GREY, alpha=0.6, hatch="||||||", linewidth=0),
 )
 UNDECIDED = ("no difference shown", _mark(color=GREY, marker="o", markerfacecolor="white"))

@@ -68,8 +68,8 @@ def _(compared: Comparison) -> Drawn:
     unit = load(compared.baseline.workload).unit
     figures.row_panel(right, speeds.assign(hue=names), series, [""] * len(names), f"{unit} per second")
     caption = (
-        f"Throughput relative to {names[0]}, the first row, and throughput, with 95 % intervals over processes. Right "
-        f"of the line is faster. {figures.margin_text(compared.margin)}"
+        f"Throughput relative to {tables.spelled(names[0])}, the first row, and throughput, with 95 % intervals over "
+        f"processes. Right of the line is faster. {figures.margin_text(compared.margin)}"
     )
     return figures.finish(figure, {}, figures.ratio_legend(ratios, compared.margin, crosses=False)), caption
 

@@ -154,8 +154,8 @@ def _facts(row: Row) -> dict[str, str]:
     """Return what is behind a ratio: facts by their names."""
     control = tables.ratio(row["control"], row["control_low"], row["control_high"])
     return {
-        "condition": row["label"],
-        "relative to": row["baseline_label"],
+        "condition": spelled(row["label"]),
+        "relative to": spelled(row["baseline_label"]),
         "verdict": ": ".join(one for one in (row["says"], row["reason"]) if pd.notna(one)),
         "A/A": control if pd.notna(row["control"]) else f"none: {row['control_why']}",
         "pairs": str(row["processes"]),

@@ -53,7 +53,7 @@ def certificates(results: Results) -> HTML:
     for one in every:
         workload, device = one.condition.workload, one.condition.device
         row = {"workload": workload, "subject": naming.spelled(named[one.condition]), "device": device}
-        row["verdict"] = one.verdict if one.same else f"{one.verdict}: {one.condition} {one.reason or one.why}".strip()
+        row["verdict"] = one.verdict if one.same else naming.spelled(str(one))
         checks = {each.name: each.difference for each in one.checks if each.name not in DROPOUT_TOLERANCES}
         rows.append(row | checks)
         for name, value in one.neutralised.items():

@@ -202,8 +202,8 @@ def of_comparison(
     **common: Any,
 ) -> pd.DataFrame:
     """A comparison's ratios, its control, what was measured of each condition, and the rows ``beside`` these, such as
-    ``relative`` makes; with ``common`` columns such as the notebook and the task. ``roof_s`` gives the least seconds
-    that a step could take on this machine.
+    ``derived_ratios`` makes; with ``common`` columns such as the notebook and the task. ``roof_s`` gives the least
+    seconds that a step could take on this machine.
     """
     conditions, baseline, control = comparison.conditions, comparison.baseline, comparison.control
     control_why = NOT_MEASURED if control.processes == 0 else None
@@ -229,8 +229,8 @@ def of_comparison(
 
 
 def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **common: Any) -> pd.DataFrame:
-    """What each condition of training runs took and learned, and the rows ``beside`` these, such as ``relative`` makes;
-    with ``common`` columns such as the notebook and the task.
+    """What each condition of training runs took and learned, and the rows ``beside`` these, such as ``derived_ratios``
+    makes; with ``common`` columns such as the notebook and the task.
     """
     every, rows = runs.runs(), []
     for condition in runs.conditions:

@@ -1,1 +1,1 @@
-"""The top floor: notebooks and parameters to outputs. Experiments, the report, the claims and the command line."""
+"""Runs a profile: plan, clock, execution of notebooks, what is stale, pages."""

@@ -95,7 +95,7 @@ def _row(name: str, file: Path | None, profile: str) -> str:
         if file or gathers(name):
             path, changed = copy(notebook, file, profile)
             shown = f"[{name}]({_link(path)})"
-            shown += f" (with changes of yours; delete `{path}` to have it anew)" if changed else ""
+            shown += f" (with changes of yours; delete `{path}` to get the profile's)" if changed else ""
     except BenchlibError as error:
         ran = f"cannot run: {error}"
     # A cell is one line, without a stroke that would end it.

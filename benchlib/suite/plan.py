@@ -9,7 +9,7 @@ from typing import Any
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
-from benchlib.notebooks import cells, design, has_design
+from benchlib.notebooks import design, has_design
 from benchlib.parameter_types import DEFAULTS, defaults
 from benchlib.runner import preflight
 from benchlib.study import Study
@@ -74,8 +74,7 @@ def plan(profile: str) -> list[Planned]:
 def planned(name: str, file: Path | None) -> Planned:
     """A notebook with the parameters in ``file``; a BenchlibError if they are wrong, or it cannot be measured here."""
     notebook = Path("notebooks", f"{name}.ipynb")
-    cells(notebook)
-    if file is None:
+    if not has_design(notebook) and file is None:
         return Planned(name, notebook)
     try:
         study = design(notebook, file)

@@ -131,7 +131,7 @@ def _index(folder: Path) -> dict[str, Any]:
 
 
 def _remedy(folder: Path) -> str:
-    return f"delete the folder {folder} and run again: it is made anew"
+    return f"delete the folder {folder} and run again, which makes it again"
 
 
 def _sha256(path: Path) -> str:

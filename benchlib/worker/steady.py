@@ -36,7 +36,7 @@ TOO_FEW = "too few steps to tell"
 
 
 @dataclass
-class WarmUp:
+class WarmUpSteps:
     """What the warm-up of a process took, and how it ended."""
 
     times: list[float] = field(default_factory=list)  # seconds of a step, by chunk
@@ -50,9 +50,9 @@ def is_steady(times: list[float]) -> bool:
     return all(change >= 1 - TOLERANCE for change in _changes(times)) and not _rises(times)
 
 
-def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUp:
+def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUpSteps:
     """Run steps until the rule is met or ``limit_s`` is spent; ``timed_steps(n)`` runs n and returns their seconds."""
-    done, chunk, rising_s = WarmUp(), 1, 0.0
+    done, chunk, rising_s = WarmUpSteps(), 1, 0.0
     while done.seconds <= limit_s:
         seconds = timed_steps(chunk)
         if not seconds > 0:
