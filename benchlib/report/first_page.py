@@ -131,7 +131,7 @@ def _board(results: Results) -> Iterator[str]:
             here = "Here not " if verdict == IN_PART else "Here: "
             items = "".join(
                 f"<li><b>{escape(row.claim)}</b> {escape(row.says)} <small>{escape(row.published_on)}"
-                f'<span class="here">. {escape(here + row.here)}</span></small></li>'
+                f'<span class="here">. {escape(spelled(here + row.here))}</span></small></li>'
                 for row in rows.itertuples()
             )
             yield f"<ul>{items}</ul>"
