@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 RENDERERS: dict[str, Callable[[Any], Any]] = {}
-"""By form: ``html``, ``text``, ``figure``."""
+"""By form: ``html``, ``text``, ``figure``; empty until ``from benchlib import Lab``, or another public name."""
 
 
 class Shown:
@@ -19,8 +19,8 @@ class Shown:
         """Draw it, as a figure of matplotlib that a notebook shows with its caption."""
         return RENDERERS["figure"](self)
 
-    def _repr_html_(self) -> str | None:
-        return RENDERERS["html"](self) if RENDERERS else None
+    def _repr_html_(self) -> str:
+        return RENDERERS["html"](self)
 
     def __repr__(self) -> str:
         """A few lines for a terminal or a log; the data are in its fields."""

@@ -199,6 +199,7 @@ def test_a_group_that_has_no_sense_is_refused(given, said):
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize(("framework", "mode"), [("pytorch", "eager"), ("pytorch", "graph"), ("mindspore", "graph")])
 def test_two_processes_have_the_gradient_of_one(lab, framework, mode):
     small = {"batch_size": 8, "hyperparameters": {"image_size": 8}}

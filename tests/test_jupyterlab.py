@@ -61,7 +61,7 @@ LEARNING = {  # parameters of a profile of one's own
 
 EXPLORING = [
     "burn_ms = 3.0",
-    "from benchlib.condition import Condition\nfrom benchlib.lab import Lab",
+    "from benchlib import Condition, Lab",
     'toy = Condition(workload="toy", framework="toy")\n'
     'slower = toy.but(hyperparameters={"burn_ms": burn_ms})\n'
     "comparison = Lab().compare([toy, slower], precision=0.9, budget_s=25, block_s=0.15)\n"
