@@ -187,7 +187,7 @@ def test_what_the_processes_answer_is_put_together():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"communication": False}, "one process has nobody to exchange gradients with"),
+        ({"communication": False}, "one process has no other to exchange gradients with"),
         ({"world_size": 2}, "threads: say how many each of the 2 processes has"),
         ({"world_size": 3, "threads": 1}, "batch_size 64: 3 processes cannot share it evenly"),
         ({"world_size": 2, "threads": 1, "workload": "linear"}, "linear trains nothing that they could share"),

@@ -172,7 +172,7 @@ def test_a_model_that_one_notebook_has_trained_longer_counts_once(folder: Path) 
         of = results(folder)
         assert of.certificates == [counted]
     told = reliability.certificates(of).data
-    assert ">different: cnn mindspore" in told
+    assert ">different: cnn MindSpore" in told
     assert "0/outputs differs by 1.0e+00" in told
 
 

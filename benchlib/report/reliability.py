@@ -53,7 +53,7 @@ def certificates(results: Results) -> HTML:
     for one in every:
         workload, device = one.condition.workload, one.condition.device
         row = {"workload": workload, "subject": naming.spelled(named[one.condition]), "device": device}
-        row["verdict"] = one.verdict if one.same else naming.spelled(str(one))
+        row["verdict"] = one.verdict if one.same else naming.spelled(f"{one.verdict}: {one.condition} {one.why}")
         checks = {each.name: each.difference for each in one.checks if each.name not in DROPOUT_TOLERANCES}
         rows.append(row | checks)
         for name, value in one.neutralised.items():
