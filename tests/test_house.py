@@ -22,7 +22,7 @@ ROOMS = {
     "equivalence": (1779, "equivalence"),
     "stats": (1637, "stats"),
     "notebooks": (3064, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
-    "suite and report": (2035, "suite report tensorboard"),
+    "suite and report": (2034, "suite report tensorboard"),
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),
 }
