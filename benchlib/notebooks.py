@@ -46,11 +46,10 @@ def cells(notebook: Path) -> list[Cell]:
 
 def has_design(notebook: Path) -> bool:
     """Does a notebook measure? One that has no cell tagged ``design``, and no parameters, gathers what others gave."""
-    if any("design" in one.tags for one in cells(notebook)):
-        return True
-    if _model(_execute("parameters", notebook, ModuleType(notebook.stem))).model_fields:
+    found = any("design" in one.tags for one in cells(notebook))
+    if not found and schema(notebook).model_fields:
         raise BenchlibError(f"{notebook}: it has parameters, and no cell has the tag design: tag the one for the study")
-    return False
+    return found
 
 
 def design(notebook: Path, file: Path, **changes: Any) -> Study:
@@ -79,8 +78,12 @@ def design(notebook: Path, file: Path, **changes: Any) -> Study:
     return studies[0]
 
 
+def schema(notebook: Path) -> type[Strict]:
+    """The model of a notebook's parameters: the annotated names of the cell tagged so, but the folder of results."""
+    return _model(_execute("parameters", notebook, ModuleType(notebook.stem)))
+
+
 def _model(module: ModuleType) -> type[Strict]:
-    """Of a notebook's parameters: the annotated names of the cell tagged so, but the folder of results."""
     kinds = {name: (kind, ...) for name, kind in module.__annotations__.items() if name != "outputs"}
     return create_model(module.__name__, __base__=Strict, **kinds)
 

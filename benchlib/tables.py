@@ -379,8 +379,7 @@ class Listed:
     of: Callable[[Any], pd.DataFrame]  # a result
 
 
-OF_EACH = ["task", "part", "threshold"]
-RUNS = Listed("The training runs.", lambda result: result.runs.drop(columns=OF_EACH, errors="ignore"))
+RUNS = Listed("The training runs.", lambda of: of.runs.drop(columns=["task", "part", "threshold"], errors="ignore"))
 
 
 def verdict(row: pd.Series) -> str | None:
@@ -425,18 +424,16 @@ RATIO = (
 ENDED = ("half_width_percent", "ended")
 """Of rows of ``throughput_ratio``: the widest interval of its comparison, and why no more of it was measured."""
 
-INDICATORS = (
+INDICATORS = (  # of rows of ``samples_per_second``: what an experiment asks for
     *("samples_per_second", "step_ms", "cpu_percent", "memory_mib", "accelerator_percent", "accelerator_memory_mib"),
     *("accelerator_power_w", "joules_per_sample", "processes", "failed", "steps_per_second", "peak_share_percent"),
 )
-"""Of rows of ``samples_per_second``: what an experiment asks for."""
 
-OF_PROCESSES = (
+OF_PROCESSES = (  # of rows of ``samples_per_second``: how it went
     *("cores_used", "memory_steady_mib", "memory_private_mib", "memory_import_mib", "memory_children_mib"),
     *("accelerator_temperature_c", "accelerator_clock_mhz", "accelerator_throttled", "device_peak_mib", "first_step_s"),
     *("warm_up_s", "steady", "slows_down", "disturbed", "idle_cores", "parent_cores", "processes", "failed"),
 )
-"""Of rows of ``samples_per_second``: how it went."""
 
 PROCESSES = Table(
     "How the processes went: means over them. First step: with compilation. Steady: the share that was so, by the rule "

@@ -19,15 +19,14 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from benchlib import notebooks
 from benchlib.errors import BenchlibError
+from benchlib.notebooks import schema
 from benchlib.parameter_types import DEFAULTS, defaults, read
 from benchlib.suite import plan
 from benchlib.validation import Strict
@@ -245,9 +244,7 @@ def _values(path: Path) -> dict[str, Any]:
 
 
 def _schema(notebook: str) -> type[Strict]:
-    return notebooks._model(
-        notebooks._execute("parameters", Path("notebooks", f"{notebook}.ipynb"), ModuleType(notebook))
-    )
+    return schema(Path("notebooks", f"{notebook}.ipynb"))
 
 
 def _fields(schema: Any) -> set[str]:

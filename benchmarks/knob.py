@@ -21,9 +21,8 @@ import homes
 import pandas as pd
 from profiles import EMBEDDED
 
-from benchlib import frameworks, workloads
+from benchlib import Lab, frameworks, workloads
 from benchlib.condition import Condition
-from benchlib.lab import Lab
 from benchlib.provenance import knobs
 
 FOLDER = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "knob"

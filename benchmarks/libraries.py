@@ -27,11 +27,10 @@ from pathlib import Path
 import pandas as pd
 
 import benchlib.workloads
-from benchlib import variables
+from benchlib import Lab, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.equivalence.certificate import Certificate
-from benchlib.lab import Lab
 from benchlib.provenance import installed
 from benchlib.runner import availability
 

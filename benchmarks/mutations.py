@@ -44,11 +44,10 @@ import pandas as pd
 import planting
 from planting import Trial
 
-from benchlib import environments, frameworks, workloads
+from benchlib import Lab, environments, frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence import gate, samples
 from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED, SAME, Certificate
-from benchlib.lab import Lab
 from benchlib.parameter_types import read
 from benchlib.provenance import fingerprint
 from benchlib.runner import availability, machine_lock, recording

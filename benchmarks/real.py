@@ -27,9 +27,8 @@ import numpy as np
 import pandas as pd
 
 import benchlib.workloads
-from benchlib import variables
+from benchlib import Lab, variables
 from benchlib.condition import Condition
-from benchlib.lab import Lab
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import Interval
 from benchlib.stats.planner import PRECISION

@@ -19,8 +19,8 @@ from typing import Any
 import homes
 import pandas as pd
 
+from benchlib import Lab
 from benchlib.condition import Condition
-from benchlib.lab import Lab
 from benchlib.stats.intervals import mean_interval
 
 FOLDER = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "training"

@@ -32,8 +32,8 @@ import pandas as pd
 import pyperf_step
 from scipy import stats
 
+from benchlib import Lab
 from benchlib.condition import Condition
-from benchlib.lab import Lab
 from benchlib.provenance import knobs
 from benchlib.runner.machine_lock import turn
 from benchlib.stats.comparison import DISTURBED, verdict_on

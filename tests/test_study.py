@@ -157,6 +157,7 @@ def test_by_itself_a_notebook_measures_what_quick_does_or_a_part_of_it(name: str
     exec(cell.source, variables)
     given, settings = parameter_types.read(QUICK / f"{name}.yaml"), parameter_types.read(QUICK / DEFAULTS)
     if "settings" in variables:
+        variables["settings"] = parameter_types.Settings(**variables["settings"]).model_dump(exclude={"budget_s"})
         given["settings"] = {key: settings[key] for key in variables["settings"]} | given.get("settings", {})
     for key, value in given.items():
         assert variables[key] == value or all(one in value for one in variables[key]), key
@@ -171,8 +172,7 @@ def batch_sizes(folder: Path, lab: SyntheticLab | None = None, drawn: bool = Fal
 
 
 def test_sizes_are_compared_each_with_its_own_baseline_and_summed_up(tmp_path: Path) -> None:
-    lab = SyntheticLab(tmp_path)
-    made = batch_sizes(tmp_path, lab, drawn=True)
+    made = batch_sizes(tmp_path, lab := SyntheticLab(tmp_path), drawn=True)
     compared = [asked[1] for asked in lab.asked if asked[0] == "compare"]
     assert [[one.batch_size for one in group] for group in compared] == [[4, 4], [32, 32], [64, 64]]
     assert made.rows("throughput_ratio")["estimate"].tolist() == pytest.approx([1 / 3] * 3, rel=0.05)
