@@ -153,12 +153,12 @@ def test_a_notebook_is_short_and_committed_without_outputs(path: Path) -> None:
 @pytest.mark.parametrize("name", MEASURING)
 def test_by_itself_a_notebook_measures_what_quick_does_or_a_part_of_it(name: str) -> None:
     cell = next(one for one in notebooks.cells(ROOT / "notebooks" / f"{name}.ipynb") if "parameters" in one.tags)
-    variables: dict[str, Any] = {}
-    exec(cell.source, variables)
+    exec(cell.source, variables := {})
     given, settings = parameter_types.read(QUICK / f"{name}.yaml"), parameter_types.read(QUICK / DEFAULTS)
     if "settings" in variables:
-        variables["settings"] = parameter_types.Settings(**variables["settings"]).model_dump(exclude={"budget_s"})
-        given["settings"] = {key: settings[key] for key in variables["settings"]} | given.get("settings", {})
+        usual = parameter_types.Settings(**variables["settings"]).model_dump(exclude={"budget_s"})
+        given["settings"] = {key: settings[key] for key in usual} | given.get("settings", {})
+        assert usual == given["settings"]
     for key, value in given.items():
         assert variables[key] == value or all(one in value for one in variables[key]), key
     assert set(given) | {"outputs"} == set(variables["__annotations__"])
