@@ -51,18 +51,17 @@ def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
         for module, path in _files(MODELS[kind], name).items():
             if kind == "frameworks" or path.name.partition(".")[0] not in others:
                 found[module] = path
-                named = (re.match(r"(?:benchlib\.(\w+)\.|\.+)(\w+)", one) for one in imports(path))
-                waiting |= {(one[1] or kind, one[2]) for one in named if one and (one[1] or kind) in MODELS}
+                matches = (re.match(r"(?:benchlib\.(\w+)\.|\.+)(\w+)[\w.]*", one) for one in imports(path))
+                named = [one for one in matches if one and (one[1] or kind) in MODELS]
+                waiting |= {(one[1] or kind, one[2]) for one in named}
+                if borrowed := others.intersection(part for one in named for part in one[0].split(".")):
+                    others -= borrowed  # this model takes another framework's files: look again, at these too
+                    done.clear()
     return found
 
 
 def imports(path: Path) -> tuple[str, ...]:
     """What the text of a Python file imports anywhere, of each line the first; none of a compiled one."""
-    return _imports(path, path.stat().st_mtime_ns)
-
-
-@functools.cache
-def _imports(path: Path, mtime_ns: int) -> tuple[str, ...]:
     text = path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
     named = re.findall(r"^[ \t]*(?:from|import) +([\w.]+)(?: +import +\(?\s*(\w+))?", text, re.MULTILINE)
     return tuple(f"{module}.{first}" for module, first in named)
