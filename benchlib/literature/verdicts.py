@@ -18,7 +18,7 @@ from benchlib.plotting import Bars, Picture
 from benchlib.tables import MISSING
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
-NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
+NO_DIFFERENCE, UNDECIDED, NOT_MEASURED = "no difference shown", "undecided", "not measured here"
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, NO_DIFFERENCE, NOT_MEASURED)
 
 AXIS = "ratio in the direction of the claim"
@@ -38,8 +38,8 @@ class Judged:
 
     def findings(self) -> list[str]:
         """How many claims got which verdict."""
-        count = Counter(self.claims["verdict"].mask(self.claims["undecided"], "undecided"))
-        counted = ", ".join(f"{count[one]} {one}" for one in (*VERDICTS, "undecided") if count[one])
+        count = Counter(self.claims["verdict"].mask(self.claims["undecided"], UNDECIDED))
+        counted = ", ".join(f"{count[one]} {one}" for one in (*VERDICTS, UNDECIDED) if count[one])
         return [f"Of {len(self.claims)} published claims: {counted}."]
 
     def pictures(self) -> dict[str, Picture]:
@@ -95,20 +95,20 @@ def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapp
     here = dict.fromkeys(places.get(file, "a machine that is not known") for file in files.split())
     machines = f", on {' and on '.join(here)}" if here and verdict != NOT_MEASURED else ""
     takes = [*missing, *([f"no rule tests {claim.untested}"] if claim.untested else [])]
-    open_why = [case["why"] for case in cases if case["bears"] == OPEN]
     some = claim.rule.alike is not None or SUPPORTS in {case["bears"] for case in cases}
+    undecided = verdict == NO_DIFFERENCE and (some or all(case["why"] for case in cases if case["bears"] == OPEN))
     return {
         "claim": claim.id,
         "says": claim.says,
         "published_on": f"{claim.device} ({works.sources()[claim.source].short})",
         "published": ", ".join(f"{of} {value:g}" for of, value in claim.published.items()) or MISSING,
         "measured_here": told or MISSING,
-        "verdict_here": f"{verdict[0].upper()}{verdict[1:]}{short}{machines}",
+        "verdict_here": f"{(UNDECIDED if undecided else verdict).capitalize()}{short}{machines}",
         "takes": "; ".join(takes) or MISSING,
         "doubt": claim.doubt or MISSING,
         tables.FILES: files,
         "verdict": verdict,
-        "undecided": verdict == NO_DIFFERENCE and (some or all(open_why)),  # *no difference shown* says too much
+        "undecided": undecided,
         "here": ": ".join(filter(None, [short.strip(", "), told])),
     }
 
