@@ -36,9 +36,9 @@ report: $(INSTALLED) ## Measure, write outputs/PROFILE/report.html and .pdf (PRO
 appendix: $(INSTALLED) ## Bundle report, notebooks and measurements for an archive (APPENDIX=results or code, PAPER=a4 or letter)
 	$(BIN)/python -m benchlib appendix --profile $(PROFILE) --appendix $(APPENDIX) --paper $(PAPER)
 
-test: $(INSTALLED) ## Run the fast tests, two files at a time (.venv/bin/pytest -m slow runs the others)
-	@$(BIN)/python -m pytest -m 'not slow and not alone' -n 2 --dist loadfile; beside=$$?; \
-	$(BIN)/python -m pytest -m 'alone and not slow' $$(grep -l 'mark\.alone' tests/*.py) && exit $$beside
+test: $(INSTALLED) ## Run the fast tests, two files at a time (pytest -m slow and -m release run the others)
+	@$(BIN)/python -m pytest -m 'not slow and not release and not alone' -n 2 --dist loadfile; beside=$$?; \
+	$(BIN)/python -m pytest -m 'alone and not slow and not release' $$(grep -l 'mark\.alone' tests/*.py) && exit $$beside
 
 test-core: ## Test the core alone, with the newest Python (3.13, 3.12 ...) and packages, no extras, no framework
 	rm -rf build # what lies there would be packed, too

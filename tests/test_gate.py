@@ -722,7 +722,7 @@ DECODE = "model.decode(word, state, memory, source"
 DENSE = 'nn.Dropout(p=values["dense_dropout"])'
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("workload", "old", "new", "found"),
     [
@@ -779,7 +779,7 @@ def test_gradients_that_are_not_unscaled_as_they_were_scaled_are_caught(lab, alt
     assert not wrong_checks(certificate) & {"outputs", "gradient size"}, "it is of the step only"
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("workload", "values", "framework", "mode", "precisions"),
     [

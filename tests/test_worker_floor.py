@@ -226,7 +226,7 @@ def pythons_with_numpy(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("minor", MINORS)
+@pytest.mark.parametrize("minor", [7, *(pytest.param(one, marks=pytest.mark.release) for one in MINORS[1:])])
 def test_it_serves_under_every_python(minor: int, pythons_with_numpy: Any, job: Job, tmp_path: Path):
     python = pythons_with_numpy(minor)
     here = _served([sys.executable, "-m", "benchlib.worker"], job, tmp_path / "here")
