@@ -95,9 +95,9 @@ def require_name(name: object) -> str:
 
 def require(name: object) -> str:
     """The name, if it is that of an environment that is there; else a ValueError (for a validator), with a remedy."""
-    if why := why_absent(require_name(name)):
+    if why := why_absent(known := require_name(name)):
         raise ValueError(why)
-    return name
+    return known
 
 
 def names() -> Iterator[str]:

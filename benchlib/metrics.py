@@ -73,7 +73,7 @@ def bleu(sentences: list[str], references: list[str]) -> float:
 
 def name(workload: Workload) -> str:
     """What people call the metric of ``workload``."""
-    return workload.metric_name or {"accuracy": "test accuracy"}.get(workload.metric, workload.metric)
+    return workload.metric_name or {"accuracy": "test accuracy"}.get(metric := workload.metric or "", metric)
 
 
 def label(workload: Workload) -> str:

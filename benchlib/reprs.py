@@ -108,7 +108,7 @@ def _(compared: Comparison) -> Parts:
 
 @parts.register
 def _(trained: TrainingRuns) -> Parts:
-    columns = ["label", "final_metric", "lowest", "highest", "epoch_s", "runs", "failed"]
+    columns: list[str | Column] = ["label", "final_metric", "lowest", "highest", "epoch_s", "runs", "failed"]
     columns.append(Column("times_left_out", left_out))
     caption = f"Training runs: the metric after {trained.epochs} epochs over seeds, the epoch's mean time"
     if trained.threshold is not None:

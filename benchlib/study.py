@@ -119,7 +119,7 @@ class Study:
                 why = optional and availability.available(framework, condition.device, condition.environment)
             if why:
                 self._absent[f"Not measured in {tables.spelled(framework)}: {why}."] = None
-            else:
+            elif condition is not None:
                 made.append(condition)
         return made
 

@@ -25,7 +25,7 @@ KEY = 8  # characters of a measurement's key in a run's name
 
 def train(lab: Lab, conditions: list[Condition], **asked: Any) -> TrainingRuns:
     """As :meth:`Lab.train`, with an event file for each run. One that cannot be written ends no training."""
-    folder, wrong = lab.folder / FOLDER, []
+    folder, wrong = lab.folder / FOLDER, list[OSError]()
 
     def keep(run: Measurement, again: bool = True) -> None:
         try:

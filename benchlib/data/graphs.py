@@ -36,7 +36,7 @@ def arrays(graph: Graph) -> dict[str, np.ndarray]:
     edges = np.unique(both[:, ::-1], axis=0)[:, ::-1].astype(np.int32)  # by target, then source
     degrees = np.bincount(edges[:, 1], minlength=nodes)
     weights = (1 / np.sqrt(degrees[edges[:, 0]] * degrees[edges[:, 1]])).astype(np.float32)
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for split, chosen in (("train", graph.train), ("test", graph.test)):
         labels = np.full(nodes, -1, dtype=np.int32)
         labels[chosen] = graph.labels[chosen]

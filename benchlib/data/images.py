@@ -59,7 +59,7 @@ def standardised(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.nd
         outputs[1][:, channel] = (test[..., of].astype(np.float32) - mean) / deviation
         means.append(mean)
         deviations.append(deviation)
-    return *outputs, means, deviations
+    return outputs[0], outputs[1], means, deviations
 
 
 def balanced_order(labels: np.ndarray, seed: int) -> np.ndarray:

@@ -67,7 +67,7 @@ def arrays(
     test = [(words(source), words(target)) for source, target in pairs.test]
     sources = vocabulary((source for source, _ in train), source_words - FIRST)
     targets = vocabulary((target for _, target in train), target_words - FIRST)
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for split, of_split in (("train", train), ("test", test)):
         source, lengths = _padded([source for source, _ in of_split], sources, length)
         labels, label_lengths = _padded([target for _, target in of_split], targets, length)

@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -157,7 +157,7 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
             _build(*pair[whose])
         if workloads.load(condition.workload).gate.fed:
             return Trained(fed=side_by_side(1))
-        own, moved = side_by_side(0)[..., 0], {}
+        own, moved = side_by_side(0)[..., 0], dict[str, np.ndarray]()
         whose = "reference"
         while not (seen := compare.training_check(condition, own, moved)).ok and len(moved) < MOVED_TRAININGS:
             number = len(moved) + 1
@@ -222,7 +222,7 @@ def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) 
     return certificate.model_copy(update={"exercised": samples.exercised(gated.job, batches)})
 
 
-def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
+def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Generator[Gated, None, None]:
     """Each of ``conditions``, once, as soon as it and its reference have computed."""
     workers = _Workers()
     conditions = list(dict.fromkeys(conditions))
@@ -345,7 +345,7 @@ def _made(
     expected: _Expected,
     prepare: Callable[[Condition], Job],
     patience_s: float,
-) -> Iterator[tuple[Condition, Computed]]:
+) -> Generator[tuple[Condition, Computed], None, None]:
     """What ``conditions`` compute, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
     before it: whatever it waits for is at work, or done.
     """

@@ -156,7 +156,9 @@ class Session:
         self._precision = precision
         self._seed = seed  # of dropout only: weights and batches come from files
         self._results: deque[Array] = deque()  # of steps that nobody has waited for, and no other array depends on
-        self._trained, self._kept, self._state = {}, {}, ()
+        self._trained: dict[str, Array] = {}
+        self._kept: dict[str, Array] = {}
+        self._state: Any = ()
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for JAX."""

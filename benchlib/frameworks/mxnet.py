@@ -108,6 +108,8 @@ class Session:
         self._context = mx.gpu() if device == "cuda" else mx.cpu()
         self._graph = mode == "graph"
         self._backend = knobs.get("subgraph_backend")
+        self._counted = 0  # steps since running variances were settled, and the last of their batches
+        self._batch: tuple[NDArray, ...] = ()
         mx.random.seed(seed)  # for dropout only: weights and batches come from files
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
@@ -332,7 +334,7 @@ class Session:
         self._is_settled()
 
     def _is_settled(self) -> None:
-        self._counted = 0  # steps since then
+        self._counted = 0
         self._settled = {norm: norm.running_var.data().asnumpy().astype(float) for norm in self._norms}
 
     def _numbers(self) -> list[int]:

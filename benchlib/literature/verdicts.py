@@ -42,7 +42,7 @@ class Judged:
         counted = ", ".join(f"{count[one]} {one}" for one in (*VERDICTS, UNDECIDED) if count[one])
         return [f"Of {len(self.claims)} published claims: {counted}."]
 
-    def pictures(self) -> dict[str, Picture]:
+    def pictures(self) -> dict[str, OfCases]:
         """Of each claim about ratios, on as many pages as it takes."""
         every, says = {}, self.claims.set_index("claim")["says"]
         for claim, own in self.cases.dropna(subset="claimed_ratio").groupby("claim", sort=False):

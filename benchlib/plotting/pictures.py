@@ -369,7 +369,7 @@ class Picture:
         height = max(panel.height(rows) or self.height for panel, rows, _ in cells)
         figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
         legend: dict[str, Any] = {}
-        said, before = "", ("", [])
+        said, before = "", ("", list[Any]())
         for number, (place, (panel, rows, title)) in enumerate(zip(axes, cells, strict=False)):
             panel.draw(place, rows, {name: look for name, look in looks.items() if name in set(rows["hue"])}, result)
             legend |= panel.legend(rows, result)

@@ -47,7 +47,7 @@ class Chips:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
-        self._started, self._chips = 0.0, []
+        self._started, self._chips = 0.0, list[dict[str, Any]]()
 
     def read(self) -> list[dict[str, Any]]:
         """As of :func:`npus`; none until npu-smi has answered."""

@@ -63,7 +63,7 @@ def who(every: pd.DataFrame) -> str:
 
 def _compared(of: pd.DataFrame, with_most: bool) -> str:
     words = {"same": "as fast", "open": "not shown to differ", "none": "without a ratio"}
-    parts = []
+    parts: list[str] = []
     for kind, number in sorted(Counter(of["kind"]).items(), key=lambda each: (each[0] in words, -each[1])):
         part = f"{words.get(kind, kind)} in {number}{'' if parts else f' of {len(of)} ratios'}"
         if with_most and kind in ("faster", "slower"):

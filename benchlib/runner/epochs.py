@@ -5,7 +5,7 @@ first step, with compilation, is timed apart, and then undone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def trained(
     keep: Callable[[list[Measurement]], None],
     progress: Progress,
     after_epoch: AfterEpoch,
-) -> Iterator[Measurement]:
+) -> Generator[Measurement, None, None]:
     """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs, unless
     another process has measured it meanwhile. The processes start together, and train one after the other.
     """

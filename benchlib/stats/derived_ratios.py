@@ -134,7 +134,7 @@ def as_fast(runs: TrainingRuns, quantity: str, condition: Condition, baseline: C
 def to_lowest_rate(runs: TrainingRuns) -> list[dict[str, Any]]:
     """How many times as fast as with a subject's lowest learning rate an epoch is trained with its others."""
     by_subject: dict[str, list[Condition]] = {}
-    for condition in sorted(runs.conditions, key=lambda condition: condition.learning_rate):
+    for condition in sorted(runs.conditions, key=lambda condition: condition.learning_rate or 0.0):
         by_subject.setdefault(condition.subject, []).append(condition)
     pairs = [(one, lowest) for lowest, *others in by_subject.values() for one in others]
     return [as_fast(runs, "epoch_ratio", one, lowest) for one, lowest in pairs]

@@ -66,16 +66,16 @@ def _disturbed(measurements: Sequence[Measurement]) -> float:
     return sum(flags) / len(flags) if flags else math.nan
 
 
-def _mean(measurements: Sequence[Measurement], of: Callable[[Measurement], float]) -> float:
+def _mean(measurements: Sequence[Measurement], of: Callable[[Measurement], float | None]) -> float:
     return float(np.mean([of(m) for m in measurements])) if measurements else math.nan
 
 
-def _mean_of(name: str, values: list[float], greatest: float = math.inf) -> dict[str, float]:
+def _mean_of(name: str, values: list[float], greatest: float = math.inf) -> dict[str, float | None]:
     """The mean of a value a process, none of them negative, and the ends of its interval."""
     return _with_ends(name, mean_interval(values, 0, greatest))
 
 
-def _with_ends(name: str, interval: Interval) -> dict[str, float]:
+def _with_ends(name: str, interval: Interval) -> dict[str, float | None]:
     return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 

@@ -138,7 +138,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     """Execute a notebook unless its result is there; its record. ``keep`` an older one where nothing was measured."""
     folder, executed = outputs.folder, outputs.executed(item.name)
     before, reason = manifest.read(folder, item.name), outputs.why_due(item)
-    if reason is None:
+    if before is not None and reason is None:
         say(f"{item.name}: unchanged, not executed again ({executed})")
         if before.pop("stale", None):
             _keep(folder, before)
