@@ -104,7 +104,7 @@ class Measurement(Shown, Record):
     refused: bool = False  # the failure is a refusal, see ``Failure.is_refusal``
     # Set in the worker's environment or by its session; empty where it could not be started.
     knobs: dict[str, str] = Field(default_factory=dict)
-    inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
+    inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.env_vars``
     left_out: list[str] = Field(default_factory=list)  # names of variables it did not get that could have mattered
     settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
     versions: dict[str, str] = Field(default_factory=dict)  # of Python, the framework, and what they are built on

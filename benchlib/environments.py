@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchlib import variables
+from benchlib import env_vars
 from benchlib.errors import REMEDIES, BenchlibError, shown, unknown
 from benchlib.interpreters import answering, probe
 
@@ -230,7 +230,7 @@ def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[lis
 
 def _given() -> dict[str, str]:
     """An installer's variables: pip's settings in uv's words, and a PATH with this Python and those of pyenv."""
-    own = variables.of_programs(os.environ)
+    own = env_vars.of_programs(os.environ)
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, env=own, capture_output=True, text=True, check=False).stdout.splitlines()
     found = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # as pip: the best version of all places, not the first place's

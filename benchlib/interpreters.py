@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import scratch, variables
+from benchlib import env_vars, scratch
 from benchlib.errors import BenchlibError
 
 _PROBE = Path(__file__).with_name("probe.py")
@@ -74,7 +74,7 @@ def _as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run an interpreter in an empty folder, with a worker's variables; a BenchlibError where it cannot be started."""
     try:
         with scratch.scratch("probe") as empty:
-            given = {**variables.passed(os.environ), "HOME": str(empty)}
+            given = {**env_vars.passed(os.environ), "HOME": str(empty)}
             quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
             return subprocess.run(command, cwd=empty, env=given, check=False, **quiet)
     except OSError as error:

@@ -24,10 +24,10 @@ import pandas as pd
 
 from benchlib.condition import Condition
 from benchlib.provenance import knobs
-from benchlib.runner.entries import Sampler
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.machine_lock import turn
 from benchlib.runner.processes import WorkerProcess
+from benchlib.runner.worker_sessions import Sampler
 from benchlib.stats.intervals import geometric_interval, rounds_of
 
 HERE = Path(__file__).resolve().parent

@@ -20,7 +20,7 @@ from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.planner import PILOT
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.worker.steady import STEADY
+from benchlib.worker.warmup import STEADY
 from benchlib.workloads import load
 
 NO_KERNEL = Failure(

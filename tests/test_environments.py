@@ -25,7 +25,7 @@ from benchlib.lab import Lab
 from benchlib.paper import trace
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
-from benchlib.suite import outputs, plan
+from benchlib.suite import profile, staleness
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -430,8 +430,8 @@ def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(othe
     notebook = Path(__file__).parents[1] / "notebooks" / "batch_size.ipynb"
 
     def inputs(*conditions):
-        item = plan.Planned("batch_size", notebook, SimpleNamespace(parameters={}, every=list(conditions)))
-        return outputs.Outputs(tmp_path).inputs(item)["packages"]
+        item = profile.Planned("batch_size", notebook, SimpleNamespace(parameters={}, every=list(conditions)))
+        return staleness.Outputs(tmp_path).inputs(item)["packages"]
 
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)
@@ -488,7 +488,7 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
     with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        plan.planned("devices", tmp_path / "devices.yaml")
+        profile.planned("devices", tmp_path / "devices.yaml")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from conftest import DOUBLES
 from fixed_lab import FixedLab
 from studies import planned
 
-from benchlib import environments, frameworks, plugins, variables, workloads
+from benchlib import env_vars, environments, frameworks, plugins, workloads
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
 from benchlib.equivalence import compare, gate, samples, trials
@@ -242,7 +242,7 @@ def planted(name):
 def of_planted(tmp_path_factory):
     """The certificates of a model in which something is other, by its name."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(variables.WORKER_PATH, str(DOUBLES))
+        patch.setenv(env_vars.WORKER_PATH, str(DOUBLES))
         for package in (frameworks, workloads):
             own = str(DOUBLES / package.__name__.rpartition(".")[2])
             patch.setattr(package, "__path__", [*package.__path__, own])

@@ -20,9 +20,9 @@ from benchlib.condition import Condition
 from benchlib.equivalence.certificate import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
 from benchlib.runner import process_group
-from benchlib.runner.entries import Sampler
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
+from benchlib.runner.worker_sessions import Sampler
 from benchlib.stats.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.worker.channel import ChannelGarbage
 

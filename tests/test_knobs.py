@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlib import reprs, variables
+from benchlib import env_vars, reprs
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import knobs
@@ -66,7 +66,7 @@ def test_a_users_shell_cannot_change_a_lane():
     of_its_own = {"HOME": "/scratch", "PYTHONUSERBASE": "/home/user/.local", "PYTHONUNBUFFERED": "1"}
     assert given == {**listed, **of_its_own}
     lost = shell.keys() - given.keys() - {"A_KNOB_OF_TOMORROW", "A_TOKEN"}
-    assert variables.left_out(given, shell) == sorted(lost), "what could matter is named"
+    assert env_vars.left_out(given, shell) == sorted(lost), "what could matter is named"
     assert knobs.environment(MINDSPORE.but(lane="tuned"), scratch, shell)["ONEDNN_MAX_CPU_ISA"] == "AVX2"
     assert knobs.environment(TORCH.but(threads=1), scratch, shell)["OMP_NUM_THREADS"] == "1"
     assert knobs.environment(TORCH, scratch, shell)["TORCHINDUCTOR_CACHE_DIR"] == "/scratch/inductor"
@@ -74,29 +74,29 @@ def test_a_users_shell_cannot_change_a_lane():
 
 def test_where_packages_of_the_users_lie_reaches_a_worker_whose_home_is_another():
     home = {"HOME": "/home/user"}
-    assert variables.passed(home) == {"PYTHONUSERBASE": "/home/user/.local"}
+    assert env_vars.passed(home) == {"PYTHONUSERBASE": "/home/user/.local"}
     elsewhere = {"PYTHONUSERBASE": "/opt/packages", "PYTHONNOUSERSITE": "1"}
-    assert variables.passed({**home, **elsewhere}) == elsewhere
-    assert Path(variables.passed({})["PYTHONUSERBASE"]) == Path("~/.local").expanduser(), "as Python finds it itself"
+    assert env_vars.passed({**home, **elsewhere}) == elsewhere
+    assert Path(env_vars.passed({})["PYTHONUSERBASE"]) == Path("~/.local").expanduser(), "as Python finds it itself"
 
 
 def test_of_pythonpath_a_worker_gets_what_was_declared_for_it_and_canns_own():
     cann = {"ASCEND_TOOLKIT_HOME": "/opt/cann", "PYTHONPATH": "/opt/cann/python/site-packages:/opt/cann/tbe"}
-    assert variables.passed(cann)["PYTHONPATH"] == cann["PYTHONPATH"]
-    assert variables.left_out(variables.passed(cann), cann) == []
+    assert env_vars.passed(cann)["PYTHONPATH"] == cann["PYTHONPATH"]
+    assert env_vars.left_out(env_vars.passed(cann), cann) == []
     users = {**cann, "PYTHONPATH": f"/home/user:{cann['PYTHONPATH']}:/opt/cannot", "BENCHLIB_WORKER_PATH": "/mine:/too"}
-    given = variables.passed(users)
+    given = env_vars.passed(users)
     assert given["PYTHONPATH"] == f"/mine:/too:{cann['PYTHONPATH']}"
-    assert variables.left_out(given, users) == ["PYTHONPATH"]
-    assert variables.passed({"BENCHLIB_WORKER_PATH": "mine"})["PYTHONPATH"] == str(Path("mine").absolute())
+    assert env_vars.left_out(given, users) == ["PYTHONPATH"]
+    assert env_vars.passed({"BENCHLIB_WORKER_PATH": "mine"})["PYTHONPATH"] == str(Path("mine").absolute())
 
 
 def test_what_the_user_has_workers_import_is_a_knob(monkeypatch):
-    assert variables.WORKER_PATH not in knobs.of(TORCH)
-    monkeypatch.setenv(variables.WORKER_PATH, "/mine")
-    assert knobs.of(TORCH)[variables.WORKER_PATH] == "/mine", "so it is in the record, the ledger and the key"
-    monkeypatch.setenv(variables.WORKER_PATH, "mine:/too")
-    assert knobs.of(TORCH)[variables.WORKER_PATH] == f"{Path('mine').absolute()}:/too", "wherever it is asked from"
+    assert env_vars.WORKER_PATH not in knobs.of(TORCH)
+    monkeypatch.setenv(env_vars.WORKER_PATH, "/mine")
+    assert knobs.of(TORCH)[env_vars.WORKER_PATH] == "/mine", "so it is in the record, the ledger and the key"
+    monkeypatch.setenv(env_vars.WORKER_PATH, "mine:/too")
+    assert knobs.of(TORCH)[env_vars.WORKER_PATH] == f"{Path('mine').absolute()}:/too", "wherever it is asked from"
 
 
 def test_the_gate_sets_what_is_exact_on_a_gpu_and_lets_two_processes_share_the_cores():

@@ -21,7 +21,7 @@ import pytest
 from fixed_lab import FixedLab, all_the_same
 
 from benchlib import cache as results
-from benchlib import frameworks, progress, scratch, variables, workloads
+from benchlib import env_vars, frameworks, progress, scratch, workloads
 from benchlib import lab as lab_module
 from benchlib.condition import Condition
 from benchlib.data import orders
@@ -30,7 +30,7 @@ from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
 from benchlib.provenance import fingerprint
-from benchlib.runner import entries, epochs, interference, processes, recording, rounds
+from benchlib.runner import epochs, interference, processes, recording, rounds, worker_sessions
 from benchlib.runner import machine_lock as turn_module
 from benchlib.runner.interference import NO_CPU
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
@@ -45,7 +45,7 @@ from benchlib.stats.comparison import (
     SLOWS_DOWN,
 )
 from benchlib.stats.planner import BUDGET, FAILED, PILOT, PRECISION
-from benchlib.worker.steady import SLOWING
+from benchlib.worker.warmup import SLOWING
 
 DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
@@ -181,7 +181,7 @@ def edited(tmp_path, monkeypatch):
     """Changes a file of a copy of the doubles, which is in use instead of them."""
     folder = tmp_path / "doubles"
     shutil.copytree(DOUBLES, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setenv(variables.WORKER_PATH, str(folder))
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(folder))
     monkeypatch.setattr(fingerprint, "_loaded", {})
     for package in (frameworks, workloads):
         own = str(folder / package.__name__.rpartition(".")[2])
@@ -349,7 +349,7 @@ PARENTS = {  # what the parent does with a worker, and the module that does it
     "starting": (processes.knobs, "environment"),
     "building": (recording, "built"),
     "a block": (recording, "checked"),
-    "a trace": (entries.Sampler, "tick"),
+    "a trace": (worker_sessions.Sampler, "tick"),
     "memory": (rounds.recording, "memory"),
 }
 
@@ -819,7 +819,7 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
         started.append(condition)
         raise processes.WorkerFailed("it was only to be started")
 
-    monkeypatch.setattr(entries, "WorkerProcess", start)
+    monkeypatch.setattr(worker_sessions, "WorkerProcess", start)
     other = toy(burn_ms=1.0)
     job = {one: prepare_job(one, INITIAL_SEED, tmp_path) for one in (toy(), other)}
     together = [toy(), toy(), other]

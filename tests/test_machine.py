@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import environments, frameworks, interpreters, variables, workloads
+from benchlib import env_vars, environments, frameworks, interpreters, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import installed, machine, needs, npu_smi, nvml
@@ -320,7 +320,7 @@ def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(
     own = tmp_path / "own"
     own.mkdir()
     (own / "keras.py").write_text("A = 1")
-    monkeypatch.setenv(variables.WORKER_PATH, str(own))
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(own))
     python = _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
     assert environments.find("other").python == str(python)
     first = installed.versions("flow", "other")

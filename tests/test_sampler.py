@@ -12,8 +12,8 @@ from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
 from benchlib.provenance import machine, nvml
-from benchlib.runner.entries import Sampler
 from benchlib.runner.interference import Watch
+from benchlib.runner.worker_sessions import Sampler
 
 MIB = 2**20
 

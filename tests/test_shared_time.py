@@ -15,7 +15,7 @@ from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
-from benchlib.runner import entries, interference, rounds, timer_check
+from benchlib.runner import interference, rounds, timer_check, worker_sessions
 from benchlib.runner.scheduler import Asked
 from benchlib.stats import planner
 from benchlib.stats.planner import PRECISION
@@ -49,8 +49,8 @@ def even(monkeypatch):
 @pytest.fixture
 def started(monkeypatch):
     """The conditions whose processes were started."""
-    conditions, start = [], entries.WorkerProcess
-    monkeypatch.setattr(entries, "WorkerProcess", lambda one, *how: conditions.append(one) or start(one, *how))
+    conditions, start = [], worker_sessions.WorkerProcess
+    monkeypatch.setattr(worker_sessions, "WorkerProcess", lambda one, *how: conditions.append(one) or start(one, *how))
     return conditions
 
 

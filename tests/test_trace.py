@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from test_cache import measurement
 
-from benchlib import latex, manifest, variables
+from benchlib import env_vars, latex, manifest
 from benchlib.cache import Measurement, Store, save
 from benchlib.cli import main
 from benchlib.condition import Condition
@@ -93,7 +93,7 @@ def test_a_measurement_says_what_no_longer_matches(results: Path) -> None:
 @pytest.fixture
 def measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> Measurement:
     """A measurement that matches what is here."""
-    for name in variables.LIBRARIES:
+    for name in env_vars.LIBRARIES:
         monkeypatch.delenv(name, raising=False)
     packages = {"numpy": "1.26.4", "sympy": "1.14.0", "six": "1.17.0"}
     here = {(fingerprint, "digest"): "", (machine, "identity"): {"cores": 2}, (installed, "packages"): packages}

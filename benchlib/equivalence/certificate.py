@@ -101,7 +101,7 @@ class Certificate(Shown, BaseModel):
     reference_versions: dict[str, str] = {}
     machine: dict[str, Any] = {}  # what of it the numbers depend on
     knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
-    inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.variables``
+    inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.env_vars``
     left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
     neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from benchlib import environments, frameworks, workloads
 from benchlib.condition import Condition
+from benchlib.env_vars import Surroundings
 from benchlib.equivalence import compare, samples, trials
 from benchlib.equivalence.certificate import Certificate, Whose
 from benchlib.equivalence.compare import Own
@@ -34,7 +35,6 @@ from benchlib.provenance import fingerprint, knobs, machine
 from benchlib.runner import availability, recording
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
-from benchlib.variables import Surroundings
 from benchlib.worker import check, files
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)

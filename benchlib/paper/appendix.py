@@ -22,7 +22,7 @@ from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.report.export import export_html
 from benchlib.report.pdf import NoBrowser, print_pdf
-from benchlib.suite.plan import REPORT, parameter_files
+from benchlib.suite.profile import REPORT, parameter_files
 from benchlib.suite.run_lock import alone
 
 LOCK = "requirements.lock"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from benchlib import latex, manifest, variables
+from benchlib import env_vars, latex, manifest
 from benchlib.cache import Measurement, Store, load
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
@@ -212,7 +212,7 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
     try:
         if m.knobs:  # else its worker could not be started
             changes += _differences("other knobs", m.knobs, knobs.of(condition))
-            inherited, names = variables.counting(condition, os.environ), variables.counting_names(condition)
+            inherited, names = env_vars.counting(condition, os.environ), env_vars.counting_names(condition)
             changes += _differences("other libraries", m.inherited, inherited, names)
         if not installed.offers(environment, framework):
             return [*changes, f"{condition.implementation} is not installed here"]

@@ -14,7 +14,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
-from benchlib import frameworks, plugins, variables, workloads
+from benchlib import env_vars, frameworks, plugins, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 
@@ -95,7 +95,7 @@ class Unchanged:
             raise BenchlibError(f"{', '.join(paths)}: changed while it was measured; run again to measure it")
 
     def _now(self) -> dict[str, str]:
-        of_workers = {str(path): path for path in variables.worker_files(os.environ)}
+        of_workers = {str(path): path for path in env_vars.worker_files(os.environ)}
         return {name: _hash(path) for name, path in (self._files | of_workers).items()}
 
 

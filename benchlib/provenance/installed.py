@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from benchlib import environments, frameworks, interpreters, variables
+from benchlib import env_vars, environments, frameworks, interpreters
 from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
@@ -107,6 +107,6 @@ def _is_same(one: str, other: str) -> bool:
 
 @functools.cache
 def _compiler_version(path: str, mtime_ns: int) -> str:
-    command, given = [path, "--version"], variables.passed(os.environ)
+    command, given = [path, "--version"], env_vars.passed(os.environ)
     said = subprocess.run(command, env=given, capture_output=True, text=True, check=False).stdout
     return next(iter(said.splitlines()), "says no version")

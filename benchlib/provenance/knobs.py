@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from benchlib import frameworks, variables, workloads
+from benchlib import env_vars, frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, shown, unknown
 from benchlib.provenance import machine
@@ -123,7 +123,7 @@ UNDECLARED = {  # reason and source
         "(MindSpore's own thread pool heeds the binding only)",
         "OpenMP specification",
     ),
-    variables.WORKER_PATH: ("the user has workers import from these folders, too", "the environment of who measured"),
+    env_vars.WORKER_PATH: ("the user has workers import from these folders, too", "the environment of who measured"),
 }
 OLD = ("set by the benchlib that measured it; this one does not declare it", "its record")
 
@@ -149,8 +149,8 @@ def of(condition: Condition) -> dict[str, str]:
         del knobs[name]
     if condition.threads is not None:
         knobs["OMP_NUM_THREADS"] = str(condition.threads)
-    if folders := variables.worker_folders(os.environ):
-        knobs[variables.WORKER_PATH] = os.pathsep.join(folders)
+    if folders := env_vars.worker_folders(os.environ):
+        knobs[env_vars.WORKER_PATH] = os.pathsep.join(folders)
     return knobs
 
 
@@ -167,7 +167,7 @@ def neutralising(condition: Condition) -> dict[str, str]:
 def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     """A worker's environment: what it may inherit, and the condition's knobs."""
     others = of(condition).items() - for_session(condition).items()
-    return {**variables.passed(inherited), **{name: value.replace(SCRATCH, str(scratch)) for name, value in others}}
+    return {**env_vars.passed(inherited), **{name: value.replace(SCRATCH, str(scratch)) for name, value in others}}
 
 
 def for_session(condition: Condition) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-from benchlib import frameworks, variables
+from benchlib import env_vars, frameworks
 from benchlib.errors import BenchlibError, unknown
 from benchlib.provenance import installed, machine
 from benchlib.validation import Strict
@@ -66,6 +66,6 @@ def _unlinked(folder: Path, pattern: str) -> str:
     libraries = sorted(folder.glob(pattern))
     if not libraries:
         return f"{Path(pattern).name} itself, which this build comes without"
-    options = {"env": variables.passed(os.environ), "capture_output": True, "text": True, "check": False}
+    options = {"env": env_vars.passed(os.environ), "capture_output": True, "text": True, "check": False}
     listed = [subprocess.run(["ldd", str(one)], **options).stdout for one in libraries]
     return ", ".join(min((sorted(re.findall(r"(\S+) => not found", text)) for text in listed), key=len))

@@ -12,11 +12,11 @@ import numpy as np
 from benchlib import metrics
 from benchlib.cache import Block, Epoch, Measurement
 from benchlib.progress import Progress
-from benchlib.runner import entries, recording
-from benchlib.runner.entries import Entry, guarded
+from benchlib.runner import recording, worker_sessions
 from benchlib.runner.interference import Watch, hold_still, mark_outliers
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerProcess
+from benchlib.runner.worker_sessions import Entry, guarded
 from benchlib.validation import Strict
 from benchlib.worker import files
 from benchlib.workloads import load
@@ -73,20 +73,20 @@ def trained(
         for file, job in missing.items()
     ]
     try:
-        entries.start(members, patience_s)
-        entries.build(members)
+        worker_sessions.start(members, patience_s)
+        worker_sessions.build(members)
         for number, entry in enumerate(members):
             others = [other.worker for other in members[number + 1 :] if other.worker is not None]
             guarded(entry, _begin, others)
-            entries.require_hashed(entry, "epochs")  # before it has taken its time
+            worker_sessions.require_hashed(entry, "epochs")  # before it has taken its time
             guarded(entry, _train, others, settings, step)
-            entries.require_hashed(entry, "epochs")
+            worker_sessions.require_hashed(entry, "epochs")
             keep([entry.measurement])
-            entries.end([entry])
+            worker_sessions.end([entry])
             progress.total -= settings.most_epochs - len(entry.measurement.epochs)
             yield entry.measurement
     finally:
-        entries.end(members)
+        worker_sessions.end(members)
 
 
 def _begin(entry: Entry, others: list[WorkerProcess]) -> None:

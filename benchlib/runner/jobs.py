@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchlib import variables, workloads
+from benchlib import env_vars, workloads
 from benchlib.condition import Condition
 from benchlib.data.orders import prepare_orders
 from benchlib.data.prepare import prepare
@@ -60,7 +60,7 @@ class Job:
             "weights": files.digest(self.weights),
             "orders": self.orders and files.digest(self.orders),
             "knobs": knobs.of(self.condition),
-            "variables": variables.identity(self.condition),
+            "variables": env_vars.identity(self.condition),
             "versions": {**installed.versions(framework, environment), **installed.compiler(self.condition)},
             "packages": installed.packages(framework, self.condition.workload, environment),
             "machine": machine.identity(self.condition.device),

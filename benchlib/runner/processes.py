@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import psutil
 
-from benchlib import environments, plugins, scratch, variables
+from benchlib import env_vars, environments, plugins, scratch
 from benchlib.condition import Condition
 from benchlib.errors import Failure
 from benchlib.provenance import installed, knobs
@@ -56,9 +56,9 @@ class WorkerProcess:
         try:
             started = {**environment(condition, self.scratch), **(extra or {})}
             set_here = {**knobs.of(condition), **(extra or {})}
-            inherited = {**variables.counting(condition, started), **variables.devices(started)}
-            left_out = variables.left_out(started, os.environ)
-            self.surroundings = variables.Surroundings(set_here, inherited, left_out)
+            inherited = {**env_vars.counting(condition, started), **env_vars.devices(started)}
+            left_out = env_vars.left_out(started, os.environ)
+            self.surroundings = env_vars.Surroundings(set_here, inherited, left_out)
             self._start_group(started) if self._group else self._start_one(started)
         except BaseException as error:
             scratch.remove(self.scratch)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import plugins, variables
+from benchlib import env_vars, plugins
 from benchlib.cache import Block, Measurement
 from benchlib.condition import Condition
 from benchlib.provenance import fingerprint, installed, machine
@@ -68,7 +68,7 @@ def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> Non
 
 def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
     """What a worker has imported has to be among the hashed files ``known``, by module: it is in the key."""
-    files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
+    files = worker.ask("imported", beside=env_vars.worker_folders(os.environ))["files"]
     # A worker has imported the package of each workload that a plug-in adds a file to, whatever it was asked for.
     extended = {name for name in files if len(getattr(sys.modules.get(name), "__path__", ())) > 1}
     if unknown := [name for name in files if name not in known and name not in extended]:

@@ -12,14 +12,14 @@ import statistics
 import time
 
 from benchlib.cache import Block, Measurement
-from benchlib.runner import entries, recording
-from benchlib.runner.entries import Entry, guarded
+from benchlib.runner import recording, worker_sessions
 from benchlib.runner.interference import NO_CPU, Pace, Watch, hold_still, mark_outliers, was_stopped
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerProcess
+from benchlib.runner.worker_sessions import Entry, guarded
 from benchlib.stats.planner import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.validation import Strict
-from benchlib.worker.steady import WINDOW
+from benchlib.worker.warmup import WINDOW
 
 WARM_UP_LIMIT_S = 20.0  # of one process; a slow condition still gets a first step and one more
 TAKES = 3  # of a block that is disturbed, the first included
@@ -43,8 +43,8 @@ def measure_repetition(
     members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
         # In random order too: of equal processes that start side by side the first was 0.8 % faster than the second.
-        entries.start(chance.sample(members, len(members)), patience_s)
-        entries.build(chance.sample(members, len(members)))
+        worker_sessions.start(chance.sample(members, len(members)), patience_s)
+        worker_sessions.build(chance.sample(members, len(members)))
         built_s, ends = time.monotonic() - began, [time.monotonic()]
         for entry in chance.sample(members, len(members)):
             guarded(entry, _prepare, settings, _others(entry, members))
@@ -62,9 +62,9 @@ def measure_repetition(
         rounds_s = time.monotonic() - rounds_began
         for entry in members:
             guarded(entry, lambda e: recording.memory(e.measurement, e.worker))
-            entries.require_hashed(entry, "rounds")
+            worker_sessions.require_hashed(entry, "rounds")
     finally:
-        entries.end(members)
+        worker_sessions.end(members)
     repetition_s = time.monotonic() - began
     for measurement in measurements:
         measurement.repetition_s, measurement.rounds_s = repetition_s, rounds_s

@@ -12,7 +12,7 @@ from benchlib.cache import Measurement, Sample, counted, identity, seconds_by_ro
 from benchlib.condition import Condition
 from benchlib.stats.intervals import Interval, geometric_interval, mean_interval
 from benchlib.stats.validity import MOST
-from benchlib.worker.steady import STEADY
+from benchlib.worker.warmup import STEADY
 
 
 def row(

@@ -20,7 +20,7 @@ from papermill.exceptions import PapermillExecutionError
 from traitlets import default
 from traitlets.config import Config
 
-from benchlib import scratch, variables
+from benchlib import env_vars, scratch
 from benchlib.errors import REMEDIES, unwritable
 
 MEMORY = "give it more memory, or choose smaller parameters, and run again: what was measured is kept"
@@ -45,7 +45,7 @@ class Kernel(AsyncKernelManager):
 
     async def start_kernel(self, **options: Any) -> None:
         """Without the settings of Python that the user's shell has."""
-        await super().start_kernel(env=variables.of_programs(os.environ), **options)
+        await super().start_kernel(env=env_vars.of_programs(os.environ), **options)
 
 
 def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[str, Any] | None:

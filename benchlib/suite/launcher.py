@@ -16,7 +16,7 @@ from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.notebooks import cells
 from benchlib.progress import say
-from benchlib.suite.plan import gathers, notebooks, parameter_files, planned
+from benchlib.suite.profile import gathers, notebooks, parameter_files, planned
 
 PAGE = Path("outputs", "start.md")
 FOLDER = "lab"  # of the copies, in a folder of results

@@ -9,7 +9,7 @@ from typing import Any
 from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.report.pdf import NoBrowser, print_pdf
-from benchlib.suite.plan import REPORT
+from benchlib.suite.profile import REPORT
 from benchlib.suite.run_lock import say
 
 

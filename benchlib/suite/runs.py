@@ -23,10 +23,10 @@ from benchlib import lab, manifest, progress, scratch
 from benchlib.errors import BenchlibError, unwritable
 from benchlib.runner.interrupt import one_interrupt
 from benchlib.suite import clock, pages
-from benchlib.suite.outputs import Outputs
-from benchlib.suite.plan import REPORT, Planned, gathers, notebooks, parameter_files, plan, planned
-from benchlib.suite.plan import minutes as minutes_of
+from benchlib.suite.profile import REPORT, Planned, gathers, notebooks, parameter_files, plan, planned
+from benchlib.suite.profile import minutes as minutes_of
 from benchlib.suite.run_lock import alone, followed, say, writable
+from benchlib.suite.staleness import Outputs
 
 Record = dict[str, Any]
 

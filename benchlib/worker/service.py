@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 import numpy as np
 
 from benchlib import frameworks, workloads
-from benchlib.worker import PLUGINS, check, extend, files, steady
+from benchlib.worker import PLUGINS, check, extend, files, warmup
 from benchlib.worker.batches import Batches
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Worker:
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
         """See ``steady``; ``chunks`` are seconds of each, by the wall and of CPU."""
         self.chunks: list[tuple[float, float]] = []
-        return {**asdict(steady.warm_up(self._agreed, limit_s)), "chunks": self.chunks}
+        return {**asdict(warmup.warm_up(self._agreed, limit_s)), "chunks": self.chunks}
 
     def _agreed(self, steps: int) -> float:
         """Seconds of so many steps; the same for all processes of a group, or they would not go on together."""

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchlib import frameworks, manifest, plugins, variables
+from benchlib import env_vars, frameworks, manifest, plugins
 from benchlib.environments import DEFAULT
 from benchlib.notebooks import cells
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.suite.plan import Planned, notebooks
+from benchlib.suite.profile import Planned, notebooks
 
 
 class Outputs:
@@ -56,7 +56,7 @@ class Outputs:
                 [[*one, installed.packages(*one), installed.versions(one[0], one[2])] for one in used],
                 _distinct(installed.compiler(one) for one in item.conditions),
             ],
-            "variables": _distinct(variables.identity(one) for one in item.conditions),
+            "variables": _distinct(env_vars.identity(one) for one in item.conditions),
             "data": item.data,
         }
         if item.study is None:
