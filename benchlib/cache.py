@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError, shown, unwritable
+from benchlib.errors import BenchlibError, quote, write_error
 from benchlib.progress import say
-from benchlib.scratch import replaced
+from benchlib.scratch import replace_file
 from benchlib.shown import Shown
 
 FORMAT = 11
@@ -190,20 +190,20 @@ def load(kind: type[Document], path: Path) -> Document | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, BenchlibError):
-        raise _damaged(path, f"not a {kind.__name__} that this benchlib can read") from None
+        raise _damage_error(path, f"not a {kind.__name__} that this benchlib can read") from None
     if sha256 != digest(document):
-        raise _damaged(path, _CHANGED)
+        raise _damage_error(path, _CHANGED)
     if document.get("file", path.stem) != path.stem:
-        raise _damaged(path, f"it has the content of {document['file']}.json")
+        raise _damage_error(path, f"it has the content of {document['file']}.json")
     return result
 
 
-def usable(kind: type[Document], path: Path) -> Document | None:
+def load_or_set_aside(kind: type[Document], path: Path) -> Document | None:
     """As :func:`load`; but a damaged file is moved into ``damaged/``, which is said."""
-    return _usable(path, lambda: load(kind, path))
+    return _set_aside_damaged(path, lambda: load(kind, path))
 
 
-def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
+def _set_aside_damaged(path: Path, read: Callable[[], Found | None]) -> Found | None:
     try:
         return read()
     except BenchlibError as error:
@@ -217,13 +217,13 @@ def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
 
 def _write(path: Path, write: Callable[[Path], Any]) -> None:
     try:
-        with replaced(path) as partial:
+        with replace_file(path) as partial:
             write(partial)
     except OSError as error:
-        raise BenchlibError(unwritable(error, path)) from error
+        raise BenchlibError(write_error(error, path)) from error
 
 
-def _damaged(path: Path, why: str) -> BenchlibError:
+def _damage_error(path: Path, why: str) -> BenchlibError:
     return BenchlibError(f"{path}: {why}; delete it to measure again")
 
 
@@ -255,21 +255,21 @@ class Store:
             table = pq.ParquetFile(path).read(use_threads=False)
             rows = table.to_pylist()
         except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
-            raise _damaged(path, f"not a whole parquet file ({shown(str(error))})") from None
+            raise _damage_error(path, f"not a whole parquet file ({quote(str(error))})") from None
         if others := {row.get("format") for row in rows} - {FORMAT}:
             raise BenchlibError(
                 f"{path}: written in format {others.pop()}; this benchlib reads format {FORMAT} only. Read it with the "
                 "benchlib that wrote it, or delete it to measure again"
             )
         if not rows or (table.schema.metadata or {}).get(_SHA256) != digest(rows).encode():
-            raise _damaged(path, _CHANGED)
+            raise _damage_error(path, _CHANGED)
         if others := {json.loads(row["measurement"])["file"] for row in rows} - {file}:
-            raise _damaged(path, f"holds measurements with the key {others.pop()}, which is another file's")
+            raise _damage_error(path, f"holds measurements with the key {others.pop()}, which is another file's")
         return [_measurement(row, path) for row in rows]
 
-    def usable(self, file: str) -> list[Measurement] | None:
+    def load_or_set_aside(self, file: str) -> list[Measurement] | None:
         """As :meth:`load`; but a damaged file is moved into ``damaged/``, which is said."""
-        return _usable(self.path(file), lambda: self.load(file))
+        return _set_aside_damaged(self.path(file), lambda: self.load(file))
 
     def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
         """The measurements in the files with these keys (None: in the folder), oldest first; none may be damaged."""
@@ -300,7 +300,7 @@ def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
     return pd.DataFrame([_flat(m) for m in measurements])
 
 
-def counted(blocks: Iterable[Block]) -> list[Block]:
+def final_takes(blocks: Iterable[Block]) -> list[Block]:
     """Of the takes of each block the one that counts: the last that was not disturbed, or the last of all."""
     takes: dict[tuple, Block] = {}
     for block in blocks:
@@ -312,7 +312,7 @@ def counted(blocks: Iterable[Block]) -> list[Block]:
 
 def seconds_by_round(m: Measurement) -> dict[int, float]:
     """Seconds per sample of each block, by round, without rounds that were disturbed in every take."""
-    return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
+    return {block.round: block.wall_s / block.samples for block in final_takes(m.blocks) if not block.disturbed}
 
 
 def _row(measurement: Measurement) -> dict[str, Any]:
@@ -334,7 +334,7 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
         condition = _condition(json.dumps(document["condition"]))
         return Measurement.model_validate({**document, "condition": condition, **tables})
     except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, f"not a measurement of this benchlib ({error})") from None
+        raise _damage_error(path, f"not a measurement of this benchlib ({error})") from None
     except BenchlibError as error:
         why = "; ".join(str(error).splitlines())
         had = [name for name in document.get("versions", {}) if name.startswith("plug-in ")]
@@ -355,14 +355,14 @@ def _flat(m: Measurement) -> dict[str, Any]:
     told = m.model_dump(exclude={"condition", "machine", *_TABLES}) | m.machine
     return {
         **identity(m.condition),
-        **{name: _listed(value) for name, value in told.items()},
+        **{name: _in_one_cell(value) for name, value in told.items()},
         "blocks": len(m.blocks),
         **{name: sum(getattr(block, name) for block in m.blocks) for name in _SUMMED},
         "disturbed_blocks": sum(block.disturbed for block in m.blocks),
     }
 
 
-def _listed(value: Any) -> Any:
+def _in_one_cell(value: Any) -> Any:
     """A list or a dict in one cell."""
     if isinstance(value, dict):
         value = [f"{name}={one}" for name, one in value.items()]

@@ -71,33 +71,33 @@ class Surroundings:
     left_out: list[str] = field(default_factory=list)  # names of what it did not get and could have mattered
 
 
-def passed(inherited: Mapping[str, str]) -> dict[str, str]:
+def for_worker(inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that a worker gets, and where its interpreter finds packages of the user's."""
     listed = {*LIBRARIES, *DEVICES, *OTHERS}
     passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
     # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
     user_base = os.path.join(inherited.get("HOME") or os.path.expanduser("~"), ".local")
     passing["PYTHONUSERBASE"] = inherited.get("PYTHONUSERBASE") or user_base
-    path = [*worker_folders(inherited), *_of_cann(inherited)]
+    path = [*worker_folders(inherited), *_cann_folders(inherited)]
     return passing | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
-def of_programs(inherited: Mapping[str, str]) -> dict[str, str]:
+def for_programs(inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that kernels, installers and Chromium get: of PYTHON* only where packages of the
     user's are, and of PYTHONPATH only benchlib's folder and CANN's.
     """
     kept = {"PYTHONUSERBASE", "PYTHONNOUSERSITE"}
     given = {name: value for name, value in inherited.items() if name in kept or not name.startswith("PYTHON")}
     own = [os.path.abspath(one) for one in _folders(inherited.get("PYTHONPATH")) if Path(one, "benchlib").is_dir()]
-    path = [*own, *_of_cann(inherited)]
+    path = [*own, *_cann_folders(inherited)]
     return given | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
-def left_out(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
+def omissions(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
     """The names of variables that were left out of an environment ``given``, and could matter."""
     could_matter = (*COULD_MATTER, *frameworks.every_variable())
     lost = {name for name in inherited if name not in given and name.startswith(could_matter)}
-    others = set(_folders(inherited.get("PYTHONPATH"))) - set(_of_cann(inherited))
+    others = set(_folders(inherited.get("PYTHONPATH"))) - set(_cann_folders(inherited))
     return sorted(lost | ({"PYTHONPATH"} if others else set()))
 
 
@@ -109,7 +109,7 @@ def worker_folders(inherited: Mapping[str, str]) -> list[str]:
 def worker_files(inherited: Mapping[str, str]) -> list[Path]:
     """The Python files in :func:`worker_folders`; a folder may be an archive, too."""
     folders = map(Path, worker_folders(inherited))
-    files = [path for folder in folders for path in [folder, *plugins.visible(folder, "*")] if path.is_file()]
+    files = [path for folder in folders for path in [folder, *plugins.visible_files(folder, "*")] if path.is_file()]
     return [path for path in files if path.suffix in (".py", ".so", ".pth", ".zip")]
 
 
@@ -119,7 +119,7 @@ def counting_names(condition: Placed) -> list[str]:
     return [*LIBRARIES, *network, *(XPUS if condition.device == "xpu" else ()), WORKER_FILES]
 
 
-def counting(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
+def for_key(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that the numbers of a condition depend on, as far as they are set."""
     own = {WORKER_FILES: _digest(worker_files(inherited))} if worker_folders(inherited) else {}
     return {name: inherited[name] for name in counting_names(condition) if inherited.get(name)} | own
@@ -132,7 +132,7 @@ def devices(variables: Mapping[str, str]) -> dict[str, str]:
 
 def identity(condition: Placed) -> dict[str, object]:
     """What of the parent's variables numbers depend on: a part of their key, as JSON."""
-    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": counting(condition, os.environ)}
+    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": for_key(condition, os.environ)}
 
 
 def _digest(files: Iterable[Path]) -> str:
@@ -145,7 +145,7 @@ def _folders(path: str | None) -> list[str]:
     return [folder for folder in (path or "").split(os.pathsep) if folder]
 
 
-def _of_cann(inherited: Mapping[str, str]) -> list[str]:
+def _cann_folders(inherited: Mapping[str, str]) -> list[str]:
     """CANN's own folders on PYTHONPATH, of its set_env.sh: its compiler is in Python. Never run on Ascend."""
     home = inherited.get("ASCEND_TOOLKIT_HOME")
     return [one for one in _folders(inherited.get("PYTHONPATH")) if home and Path(one).is_relative_to(home)]

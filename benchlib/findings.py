@@ -45,7 +45,7 @@ def effects(
         sentences = []
         for shown in dict.fromkeys([FASTER, SLOWER, *told["shown"]]):
             rows = told[told["shown"] == shown].sort_values("estimate", ascending=shown != FASTER)
-            each = [_counted(of_name, not place) for _, of_name in rows.groupby("name", sort=False)]
+            each = [_count_verdicts(of_name, not place) for _, of_name in rows.groupby("name", sort=False)]
             head = f"{shown.capitalize()}{than if shown in (FASTER, SLOWER) else ''}{at}"
             sentences += [f"{head}: {'; '.join(each)}."] if each else []
         yield from filter(None, [*sentences[:1], " ".join(sentences[1:])])
@@ -53,7 +53,7 @@ def effects(
     return answer
 
 
-def _counted(rows: pd.DataFrame, with_place: bool) -> str:
+def _count_verdicts(rows: pd.DataFrame, with_place: bool) -> str:
     """What has a verdict, in how many of its rows; and the first of them, which has the largest effect."""
     first, shown = rows.iloc[0], rows["shown"].iloc[0]
     name = f"{first['name']} in {len(rows)} of {first['of']}" if first["of"] > 1 else first["name"]

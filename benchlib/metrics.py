@@ -81,6 +81,6 @@ def label(workload: Workload) -> str:
     return f"{name(workload)} (%)" if workload.metric == "accuracy" else name(workload)
 
 
-def readable(metric: str | None) -> tuple[float, str]:
+def readable_unit(metric: str | None) -> tuple[float, str]:
     """What a value of ``metric`` is multiplied by for people to read, and its unit then."""
     return (100.0, "%") if metric == "accuracy" else (1.0, metric or "1")

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from benchlib import shown, tables
-from benchlib.cache import Measurement, counted
+from benchlib.cache import Measurement, final_takes
 from benchlib.equivalence.certificate import DIFFERENT, SAME, Certificate
 from benchlib.errors import require_package
 from benchlib.provenance.knobs import Ledger
@@ -73,7 +73,7 @@ def _(measured: Measurement) -> Parts:
     own: Parts = [] if measured.ok else [f"failed: {measured.failure}"]
     found = throughput.row(measured.condition, [measured] if measured.ok else [], False, not measured.ok, [])
     names = ("disturbed", *("step_ms", "samples_per_second") * compared, "cores_used", "first_step_s", "warm_up_s")
-    row = {"blocks": len(counted(measured.blocks)), **{name: found[name] for name in (*names, "memory_mib")}}
+    row = {"blocks": len(final_takes(measured.blocks)), **{name: found[name] for name in (*names, "memory_mib")}}
     own.append((caption, pd.DataFrame([row | {"warm-up": measured.steady}])))
     if measured.epochs:
         names = {"wall_s": "epoch_s", "loss": "final_loss"}
@@ -162,6 +162,6 @@ def _evidence(certificate: Certificate) -> str:
 @parts.register
 def _(ledger: Ledger) -> Parts:
     caption = "The knobs that were set; all others are as installed."
-    if ledger.left_out:
-        caption += f" Set in the shell, and left out of the workers' environments: {', '.join(ledger.left_out)}."
+    if ledger.omissions:
+        caption += f" Set in the shell, and left out of the workers' environments: {', '.join(ledger.omissions)}."
     return [(caption, ledger.frame)]

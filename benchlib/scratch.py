@@ -61,7 +61,7 @@ def remove_own(kind: str) -> None:
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def replace_file(path: Path) -> Iterator[Path]:
     """A file to write to, which then takes the place of ``path``; where it cannot be written, what was there stays."""
     partial = path.with_name(f".partial-{path.stem}-{os.getpid()}")
     try:

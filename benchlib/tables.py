@@ -173,7 +173,7 @@ def html(frame: pd.DataFrame, caption: str) -> HTML:
 
     if not len(frame):
         return bullets([f"{caption} {NOTHING}"])
-    text, above, right = _shown(frame, caption)
+    text, above, right = _as_text(frame, caption)
 
     def row(cells: Iterable[str], tag: str) -> str:
         styles = (("right; white-space: nowrap" if tag == "td" else "right") if one else "left" for one in right)
@@ -190,7 +190,7 @@ def markdown(frame: pd.DataFrame, caption: str) -> str:
     """The frame as it is shown, as a table of GitHub's Markdown under its caption."""
     if not len(frame):
         return f"{caption} {NOTHING}\n"
-    text, above, right = _shown(frame, caption)
+    text, above, right = _as_text(frame, caption)
     rows = [text.columns, ["---:" if number else "---" for number in right], *text.itertuples(index=False)]
     cells = ([cell.replace("|", "&#124;").replace("\n", "<br>") for cell in row] for row in rows)
     return "\n".join([above, "", *(f"| {' | '.join(row)} |" for row in cells)]) + "\n"
@@ -201,7 +201,7 @@ def plain(frame: pd.DataFrame) -> str:
     return display(frame)[0].map(lambda cell: cell.partition("\n")[0]).to_string(index=False) if len(frame) else NOTHING
 
 
-def _shown(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str, list[bool]]:
+def _as_text(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str, list[bool]]:
     """The frame as text, what stands above it, and which of its columns are numbers."""
     text, same = display(frame)
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
@@ -226,7 +226,7 @@ def save(frame: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Pat
     return paths
 
 
-def together(files: Iterable[str]) -> str:
+def join_files(files: Iterable[str]) -> str:
     """One value of ``measurements`` for rows that are made into one: their files, each once."""
     return " ".join(dict.fromkeys(key for keys in files for key in keys.split()))
 
@@ -367,7 +367,7 @@ class Table:
         """The files of each row's own quantity, and of those that stand beside it."""
         used = [one.of if isinstance(one, Column) else one for one in self.columns]
         names = ["files", *(f"{name}_files" for name in used if isinstance(name, str) and f"{name}_files" in rows)]
-        every = rows[names].apply(lambda row: together(row.dropna()), axis=1)
+        every = rows[names].apply(lambda row: join_files(row.dropna()), axis=1)
         return [" ".join(sorted(files.split())) for files in every]
 
 
@@ -387,7 +387,7 @@ def verdict(row: pd.Series) -> str | None:
     return row["why"] if pd.isna(row["verdict"]) else row["verdict"]
 
 
-def disturbed(name: str = "why") -> Value:
+def disturbed_note(name: str = "why") -> Value:
     """``DISTURBED`` where that is why there is no number: by the column ``why`` of a row, or of what is beside it."""
     return lambda row: DISTURBED if row.get(name) == DISTURBED else None
 
@@ -417,7 +417,7 @@ RATIO = (
     Column("ratio", "throughput_ratio"),
     *("processes", Column("verdict", verdict), Column("baseline", "baseline_subject")),
     Column("control", ("control", "control_low", "control_high")),
-    Column("control_why", disturbed("control_why")),
+    Column("control_why", disturbed_note("control_why")),
 )
 """Of rows of ``throughput_ratio``: the ratio, its verdict, and the A/A control of its comparison."""
 

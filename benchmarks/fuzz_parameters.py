@@ -200,7 +200,7 @@ def judge(notebook: str, raw: bytes, folder: Path) -> str:
     path.write_bytes(raw)
     started = time.process_time()
     try:
-        planned = profile.planned(notebook, path)
+        planned = profile.plan_notebook(notebook, path)
         refusal = None
     except BenchlibError as error:
         refusal = str(error)

@@ -54,7 +54,7 @@ class Case:
     def missing(self) -> str | None:
         """What is not installed, and what to do; None: nothing."""
         framework, environment = self.library.framework, self.library.environment
-        lacking = availability.available(framework, self.library.device, environment)
+        lacking = availability.why_absent(framework, self.library.device, environment)
         if lacking is None and self.package and not installed.module(environment, self.package).place:
             return f"{self.package} is not installed: .venv/bin/pip install {self.package}"
         return lacking

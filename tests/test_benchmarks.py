@@ -91,7 +91,7 @@ def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_bat
     assert len(by_folder) == 5
     for conditions in by_folder.values():
         assert len(set(conditions)) == len(conditions) == 60
-        assert len({gate.gated(condition) for condition in conditions}) == 15, "one for each share and number"
+        assert len({gate.adapt(condition) for condition in conditions}) == 15, "one for each share and number"
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ class TestCopies:
         path, changed = launcher.copy(notebook, file, "quick")
         assert (path, changed) == (Path("outputs/quick/lab/devices.ipynb"), False)
         values = injected(path)
-        assert values == {**profile.planned("devices", file).parameters, "outputs": ".."}
+        assert values == {**profile.plan_notebook("devices", file).parameters, "outputs": ".."}
         assert (path.parent / values["outputs"]).resolve() == Path("outputs/quick").resolve()
         assert [one for one in cells(path) if "# Parameters" not in one.source] == cells(notebook)
         assert notebook.read_bytes() == before

@@ -39,7 +39,7 @@ def lab(tmp_path, monkeypatch, built):
     numbers = dict.fromkeys(("power_w", "temperature_c", "percent", "memory_mib", "memory_total_mib"))
     chip = {"name": "simulated", **numbers}
     monkeypatch.setenv(env_vars.WORKER_PATH, str(SIMULATED))
-    monkeypatch.setattr(availability, "available", lambda framework, device, environment="default": None)
+    monkeypatch.setattr(availability, "why_absent", lambda framework, device, environment="default": None)
     monkeypatch.setattr(npu_smi, "npus", lambda: (chip, chip))
     monkeypatch.setattr(npu_smi.Chips, "read", lambda watch: [chip, chip])
     return FixedLab(outputs=tmp_path / "outputs", patience_s=120)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchlib.stats.intervals import Interval, geometric_interval, mean_interval, rounds_of
+from benchlib.stats.intervals import Interval, geometric_interval, log_ratios, mean_interval
 from benchlib.worker import warmup
 
 
@@ -42,8 +42,8 @@ def test_too_few_processes_show_nothing():
 
 def test_ratios_are_taken_within_rounds():
     drift = {0: 1.0, 1: 2.0, 2: 4.0}  # the machine slows down from round to round, for both alike
-    assert rounds_of(drift, {r: s / 2 for r, s in drift.items()}) == pytest.approx([math.log(2)] * 3)
-    assert rounds_of({0: 1.0, 1: 5.0}, {0: 2.0}) == pytest.approx([math.log(0.5)]), "only the rounds that both have"
+    assert log_ratios(drift, {r: s / 2 for r, s in drift.items()}) == pytest.approx([math.log(2)] * 3)
+    assert log_ratios({0: 1.0, 1: 5.0}, {0: 2.0}) == pytest.approx([math.log(0.5)]), "only the rounds that both have"
 
 
 def test_steady_is_when_steps_get_neither_faster_nor_slower():

@@ -37,7 +37,7 @@ def no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environments and the frameworks in them; no device but the CPU."""
     there = lambda framework, device, environment: None if device == "cpu" else "no such device"  # noqa: E731
-    monkeypatch.setattr(availability, "available", there)
+    monkeypatch.setattr(availability, "why_absent", there)
 
 
 def with_more(*more: dict[str, Any]) -> dict[str, Any]:

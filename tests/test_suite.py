@@ -29,7 +29,7 @@ from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.report.pdf import NoBrowser
 from benchlib.runner import availability
-from benchlib.runner.machine_lock import turn
+from benchlib.runner.machine_lock import hold_machine
 from benchlib.suite import execute, pages, profile, staleness
 from benchlib.suite import runs as suite
 from benchlib.worker import files
@@ -294,7 +294,7 @@ class TestUnchanged:
 
     def test_another_library_lock_or_machine(self, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(staleness, "_library", dict)
+            patch.setattr(staleness, "_library_hashes", dict)
             assert self.run() == ["first", "second", "report"]
         assert self.run() == ["first", "second", "report"]
         Path("requirements.lock").write_text("numpy==1.26.5\n")
@@ -419,7 +419,7 @@ def test_where_the_machine_cannot_be_locked_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", without_locks)
     with (
         pytest.raises(BenchlibError, match=r"machine\.lock: cannot be locked \(Function not implemented\)"),
-        turn(print),
+        hold_machine(print),
     ):
         pass
     with pytest.raises(BenchlibError, match=r"inputs: cannot be locked \(Function not implemented\)"):

@@ -47,7 +47,7 @@ def site_packages(tmp_path, monkeypatch):
 def opened(condition):
     """What a worker of the condition answers first, and its environment as the operating system has it."""
     with WorkerProcess(condition, INITIAL_SEED, patience_s=120) as worker:
-        return worker.opened(), psutil.Process(worker.pids()[0]).environ(), worker
+        return worker.finish_open(), psutil.Process(worker.pids()[0]).environ(), worker
 
 
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
@@ -141,12 +141,12 @@ def test_the_gates_own_settings_are_in_its_workers_in_the_certificate_and_in_the
         started.append(psutil.Process(worker.pids()[0]).environ()["OMP_WAIT_POLICY"])
         return answer
 
-    monkeypatch.setattr(WorkerProcess, "opened", opened)
+    monkeypatch.setattr(WorkerProcess, "finish_open", opened)
     condition = Condition(**TOY)
     certificate = Lab(outputs=tmp_path, patience_s=120).certify([condition])[condition.key]
     assert certificate.same, certificate.reason
     assert started == ["passive"]
-    assert certificate.knobs == {**knobs.of(condition), "OMP_WAIT_POLICY": "passive"}
+    assert certificate.knobs == {**knobs.find(condition), "OMP_WAIT_POLICY": "passive"}
     assert certificate.neutralised == {}, "it changes no number"
     row = knobs.Ledger([certificate]).frame.set_index("name").loc["OMP_WAIT_POLICY"]
     assert row["value"] == "passive"
@@ -192,7 +192,7 @@ def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monk
             patch.setenv(name, "1")
             now = [env_vars.identity(one) for one in (alone, group, xpu)]
         assert [one != other for one, other in zip(now, before, strict=True)] == changed
-        assert env_vars.counting(group, {name: "1"}).get(name) == ("1" if changed[1] else None)
+        assert env_vars.for_key(group, {name: "1"}).get(name) == ("1" if changed[1] else None)
 
 
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 
 
 class Chosen(Protocol):
@@ -67,7 +67,7 @@ def names() -> list[str]:
 def module(name: str) -> ModuleType:
     """The module of data set ``name``; a BenchlibError names the nearest one if there is none."""
     if name not in names():
-        raise BenchlibError(unknown("data set", name, names()))
+        raise BenchlibError(no_such("data set", name, names()))
     return importlib.import_module(f"{__name__}.{name}")
 
 

@@ -36,7 +36,7 @@ class Forgiven(BaseModel):
     left: float = math.inf  # how many times larger its gradient is than what rounding does to it, see ``zeros``
 
     @property
-    def explained(self) -> bool:
+    def is_explained(self) -> bool:
         return explains(self.own, self.difference, self.left)
 
 
@@ -56,7 +56,7 @@ class Check(BaseModel):
     @property
     def ok(self) -> bool:
         """Recomputed whenever it is asked for: nothing that was stored says it."""
-        return self.difference <= self.tolerance and all(one.explained for one in self.forgiven) and not self.unseen
+        return self.difference <= self.tolerance and all(one.is_explained for one in self.forgiven) and not self.unseen
 
     @property
     def unseen(self) -> list[str]:
@@ -163,7 +163,7 @@ class Certificate(Shown, BaseModel):
         return sorted(name for name in ours.keys() | its.keys() if ours.get(name) != its.get(name))
 
 
-def unexercised(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
+def coverage_gaps(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
     """By workload, what one of its certificates at least is of no sample of: of several sizes or data each counts."""
     unmet: dict[str, dict[str, None]] = {}
     for one in certificates:

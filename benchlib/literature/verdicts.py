@@ -65,7 +65,7 @@ class OfCases(Picture):
         rows = rows.assign(**beside, quantity="claimed_ratio", part=0, label=rows["case"], framework="")
         return super().draw(SimpleNamespace(frame=rows, margin=rows["margin"].max()))
 
-    def shown(self, result: Any) -> pd.DataFrame:
+    def shown_rows(self, result: Any) -> pd.DataFrame:
         return self.cases[[*SHOWN]]
 
 
@@ -90,7 +90,7 @@ def verdict_of(cases: list[Case], missing: list[str]) -> str:
 
 
 def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapping[str, str]) -> dict[str, Any]:
-    verdict, files = verdict_of(cases, missing), tables.together(case[tables.FILES] for case in cases)
+    verdict, files = verdict_of(cases, missing), tables.join_files(case[tables.FILES] for case in cases)
     short, told = _short(claim, verdict, cases), _measured(cases)
     here = dict.fromkeys(places.get(file, "a machine that is not known") for file in files.split())
     machines = f", on {' and on '.join(here)}" if here and verdict != NOT_MEASURED else ""

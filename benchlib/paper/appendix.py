@@ -23,7 +23,7 @@ from benchlib.errors import BenchlibError
 from benchlib.report.export import export_html
 from benchlib.report.pdf import NoBrowser, print_pdf
 from benchlib.suite.profile import REPORT, parameter_files
-from benchlib.suite.run_lock import alone
+from benchlib.suite.run_lock import hold_lock
 
 LOCK = "requirements.lock"
 PROJECT = ("pyproject.toml", "CITATION.cff", "LICENSE")
@@ -36,7 +36,7 @@ def make(profile: str, outputs: Path | None, code: bool, paper: str) -> int:
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder} has no results: make them with: python -m benchlib run --profile {profile}")
     partial, appendix, packed = folder / ".partial-appendix", folder / "appendix", folder / ".partial-appendix.zip"
-    with alone(folder):
+    with hold_lock(folder):
         shutil.rmtree(partial, ignore_errors=True)
         try:
             bundle = _Bundle(profile, folder, partial, wanted)

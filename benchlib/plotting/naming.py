@@ -13,7 +13,7 @@ from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
 from benchlib.tables import spelled
 
-__all__ = ["implementation_of", "implementations", "in_rows", "spelled", "subjects"]
+__all__ = ["implementation_of", "implementations", "name_subjects", "spelled", "subjects"]
 
 Home = tuple[str, str]  # a framework and its environment
 
@@ -34,7 +34,7 @@ def subjects(conditions: Iterable[Condition]) -> dict[Condition, str]:
     return {one: named[one.framework, one.environment] + one.subject.removeprefix(one.implementation) for one in every}
 
 
-def in_rows(rows: pd.DataFrame) -> pd.DataFrame:
+def name_subjects(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of a frame with their subjects, and those of their baselines, as they are called."""
     sides = [side for side in ("", "baseline_") if f"{side}framework" in rows and f"{side}environment" in rows]
     homes = [zip(rows[f"{side}framework"], rows[f"{side}environment"], strict=True) for side in sides]

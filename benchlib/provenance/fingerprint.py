@@ -36,10 +36,10 @@ def files(condition: Condition, procedure: str) -> dict[str, Path]:
     folders = [*FOLDERS, *(["equivalence"] if procedure == "gate" else [])]
     names = [*NUMBERS, *(f"{one}/{path.stem}" for one in folders for path in (PACKAGE / one).glob("[!.]*.py"))]
     own = {_module("benchlib", name): PACKAGE / f"{name}.py" for name in names}
-    return own | of_model(condition.framework, condition.workload)
+    return own | model_files(condition.framework, condition.workload)
 
 
-def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
+def model_files(framework: str, workload: str | None = None) -> dict[str, Path]:
     """The files of a framework and a workload, and what these import of other workloads and helpers, by module."""
     others = set(frameworks.names()) - {framework}
     found: dict[str, Path] = {}
@@ -108,7 +108,7 @@ def _files(package: ModuleType, name: str) -> dict[str, Path]:
     spec = PathFinder.find_spec(f"{package.__name__}.{name}", package.__path__)
     found = {spec.name: Path(spec.origin)} if spec and spec.has_location else {}
     for folder in (Path(place, name) for place in package.__path__ if spec):
-        paths = [path for path in plugins.visible(folder, "*") if path.suffix in (".py", ".so")]
+        paths = [path for path in plugins.visible_files(folder, "*") if path.suffix in (".py", ".so")]
         found = {_module(spec.name, os.path.relpath(path, folder)): path for path in paths} | found
     return found
 

@@ -78,7 +78,7 @@ def cann() -> str:
     return match[1] if match else ""
 
 
-def missing() -> str | None:
+def why_missing() -> str | None:
     """Why workers may use no NPU, and what to do; None where they may."""
     if not list(Path("/dev").glob("davinci[0-9]*")):
         return "no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"

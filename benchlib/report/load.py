@@ -55,7 +55,7 @@ class Results:
 
     def rows(self, *quantities: str) -> pd.DataFrame:
         """Return the rows of these quantities in the frames of all notebooks."""
-        every = tidy.together(self.frames.values())
+        every = tidy.concat(self.frames.values())
         return every[every["quantity"].isin(quantities)]
 
     def _read(self, name: str) -> None:
@@ -99,6 +99,6 @@ def _one_each(certificates: Iterable[Certificate]) -> list[Certificate]:
     return [*chosen.values()]
 
 
-def listed(values: Iterable[Any], between: str = ", ") -> str:
+def join_distinct(values: Iterable[Any], between: str = ", ") -> str:
     """Join values, each once, in order."""
     return between.join(dict.fromkeys(map(str, values)))

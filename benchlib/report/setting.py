@@ -10,7 +10,7 @@ from IPython.display import HTML
 from benchlib import tables, workloads
 from benchlib.cache import frame
 from benchlib.plotting import naming
-from benchlib.report.load import Results, listed
+from benchlib.report.load import Results, join_distinct
 
 
 def places(results: Results) -> list[str]:
@@ -27,7 +27,7 @@ def machine(results: Results) -> HTML:
     for one in results.measured:
         packages = ", ".join(f"{package} {version}" for package, version in one.versions.items())
         rows[naming.spelled(named[one.condition.framework, one.condition.environment]), packages] = None
-    rows["benchlib", listed(sorted({m.commit for m in results.measured}))] = None
+    rows["benchlib", join_distinct(sorted({m.commit for m in results.measured}))] = None
     shown = pd.DataFrame([row for row in rows if row[1]], columns=["what", "it is"])
     used = (workloads.load(name) for name in dict.fromkeys(one.workload for one in results.conditions))
     sources = tables.bullets(f"{one.name}: {one.source}." for one in used)
@@ -54,8 +54,8 @@ def keys(results: Results) -> HTML:
         return tables.bullets(["There are no measurements."])
     measured.to_csv(results.folder / "tables" / "measurements.csv", index=False)
     groups = measured.groupby(["kind", "group"], sort=False)
-    columns = {"conditions": groups["label"].agg(lambda of: listed(of, " | ")), "processes": groups.size()}
-    columns["seeds"] = groups["seed"].agg(lambda seeds: listed(sorted(seeds)))
+    columns = {"conditions": groups["label"].agg(lambda of: join_distinct(of, " | ")), "processes": groups.size()}
+    columns["seeds"] = groups["seed"].agg(lambda seeds: join_distinct(sorted(seeds)))
     caption = "All measurements of this report; tables/measurements.csv has a row for each process."
     return tables.html(pd.DataFrame(columns).reset_index(), caption)
 

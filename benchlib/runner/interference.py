@@ -153,7 +153,7 @@ def with_children_s(worker: WorkerProcess) -> float:
 
 def _has_children_at_work(worker: WorkerProcess) -> bool:
     """Have the processes that it has started worked since this was asked last?"""
-    now, seen_s = time.monotonic(), sum(worker.of_children(lambda child: sum(child.cpu_times()[:2])))
+    now, seen_s = time.monotonic(), sum(worker.map_children(lambda child: sum(child.cpu_times()[:2])))
     before, worker.children_seen = worker.children_seen, (seen_s, now)
     return before is not None and _too_much(seen_s - before[0], now - before[1])
 
@@ -166,4 +166,4 @@ def _too_much(seconds: float, window_s: float) -> bool:
 def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
     """Processes that compute on the GPU beside ours. Counted, not compared by number: a container has its own."""
     ours = sum(worker.condition.device == "cuda" and worker.process.poll() is None for worker in workers)
-    return max(0, sum(len(nvml.computing(handle)) for handle in nvml.handles()[:1]) - ours)
+    return max(0, sum(len(nvml.compute_processes(handle)) for handle in nvml.handles()[:1]) - ours)

@@ -59,7 +59,7 @@ class Job:
             "data": files.digest(self.data),
             "weights": files.digest(self.weights),
             "orders": self.orders and files.digest(self.orders),
-            "knobs": knobs.of(self.condition),
+            "knobs": knobs.find(self.condition),
             "variables": env_vars.identity(self.condition),
             "versions": {**installed.versions(framework, environment), **installed.compiler(self.condition)},
             "packages": installed.packages(framework, self.condition.workload, environment),

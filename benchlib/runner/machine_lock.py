@@ -16,11 +16,11 @@ LOCK = Path("/tmp/benchlib-measuring.lock")  # whatever a user's or batch job's 
 
 
 @contextmanager
-def turn(tell: Callable[[str], None]) -> Iterator[float]:
+def hold_machine(tell: Callable[[str], None]) -> Iterator[float]:
     """Hold the machine, after waiting until nobody else measures (which goes to ``tell``); gives the seconds that this
     took. The lock ends with this process.
     """
-    file, before = _opened(), time.monotonic()
+    file, before = _open_lock(), time.monotonic()
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,7 +38,7 @@ def turn(tell: Callable[[str], None]) -> Iterator[float]:
         os.close(file)
 
 
-def _opened() -> int:
+def _open_lock() -> int:
     """The lock file, made by whoever comes first; a file that exists is only read, which any user may."""
     try:
         try:

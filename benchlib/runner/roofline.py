@@ -54,7 +54,7 @@ def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condi
     return [
         _condition(workload, size, framework=framework, environment=environment, **chosen)
         for environment, framework in itertools.product(within, frameworks.names())
-        if availability.available(framework, device, environment) is None
+        if availability.why_absent(framework, device, environment) is None
         for workload, sizes in sizes_of.items()
         if framework in workloads.load(workload).frameworks()
         for size in sizes
@@ -67,7 +67,7 @@ def measure(device: str, precision: str, within: Iterable[str], inputs: Path, pa
     failures: list[Failure] = []
     alike: dict[tuple, list[Condition]] = {}
     for condition in conditions(device, precision, within):
-        alike.setdefault((condition.implementation, *knobs.of(condition).items()), []).append(condition)
+        alike.setdefault((condition.implementation, *knobs.find(condition).items()), []).append(condition)
     for group in alike.values():
         try:
             for condition, rate in _steps_per_second(group, inputs, patience_s):
@@ -86,7 +86,7 @@ def _steps_per_second(group: list[Condition], inputs: Path, patience_s: float) -
     """Of conditions that share a worker."""
     known: dict[str, Path] = {}
     with WorkerProcess(group[0], INITIAL_SEED, patience_s) as worker:
-        worker.opened()
+        worker.finish_open()
         for condition in group:
             worker.ask("build", **prepare_job(condition, INITIAL_SEED, inputs).document())
             worker.ask("first_step")

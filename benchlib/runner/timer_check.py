@@ -48,7 +48,7 @@ def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
     job = prepare_job(condition, INITIAL_SEED, inputs)
     try:
         with WorkerProcess(condition, INITIAL_SEED, patience_s) as worker:
-            worker.opened()
+            worker.finish_open()
             worker.ask("build", **job.document())
             worker.ask("first_step")
             for _ in range(TRIES):

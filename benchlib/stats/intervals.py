@@ -97,6 +97,6 @@ def half_width(sd: float, n: int, confidence: float = CONFIDENCE) -> float:
     return float(special.stdtrit(n - 1, (1 + confidence) / 2)) * sd / math.sqrt(n)
 
 
-def rounds_of(baseline: dict[int, float], other: dict[int, float]) -> list[float]:
+def log_ratios(baseline: dict[int, float], other: dict[int, float]) -> list[float]:
     """The logarithms of the ratio, by round: of how many times the other's throughput is the baseline's."""
     return [math.log(baseline[r]) - math.log(other[r]) for r in sorted(baseline.keys() & other.keys())]

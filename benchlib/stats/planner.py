@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, shown
+from benchlib.errors import BenchlibError, quote
 from benchlib.stats.intervals import half_width
 
 LEAST_ROUNDS, MOST_ROUNDS = 4, 100
@@ -84,7 +84,7 @@ def plan(
         more = pilot - len(done)
         return Plan(None, None, math.nan, spent, more, spent / len(done) * more if done else math.nan)
     rounds = best_rounds(done)
-    lacking = [_lacking(own, precision) for own in means(done).values()]
+    lacking = [_missing_processes(own, precision) for own in means(done).values()]
     more = max([int(disturbed), *(lack for _, lack in lacking)])
     next_s = float(np.median([_cost(paired, rounds) for paired in done]))  # one that was disturbed took longer
     reached = PRECISION if lacking else FAILED
@@ -93,9 +93,9 @@ def plan(
     return Plan(ended, rounds if lacking else None, widest, spent, more, more * next_s)
 
 
-def settled(done: Sequence[Paired], precision: float) -> bool:
+def is_settled(done: Sequence[Paired], precision: float) -> bool:
     """Would :func:`plan` end after ``done``, whatever the budget, with the precision reached or nothing to compare?"""
-    return all(_narrow(own, precision, len(own)) for own in means(done).values())
+    return all(_is_narrow(own, precision, len(own)) for own in means(done).values())
 
 
 def gain(done: Sequence[Paired]) -> float:
@@ -118,7 +118,7 @@ def require(precision: float, budget_s: float, block_s: float, pilot: int, margi
     )
     for name, value, fine, remedy in rules:
         if not fine:
-            raise BenchlibError(f"{name} {shown(value)}: {remedy}")
+            raise BenchlibError(f"{name} {quote(value)}: {remedy}")
 
 
 def rounds_for(start_s: float, round_s: float) -> int:
@@ -152,16 +152,16 @@ def width(own: Sequence[float], processes: int | None = None, caution: float = 1
     return math.expm1(half_width(sd, processes or len(own)))
 
 
-def _lacking(own: Sequence[float], precision: float) -> tuple[float, int]:
+def _missing_processes(own: Sequence[float], precision: float) -> tuple[float, int]:
     """Half-width of a ratio's interval now, and how many more processes it would take to make it ``precision``."""
     n = len(own)
-    if _narrow(own, precision, n):
+    if _is_narrow(own, precision, n):
         return width(own), 0
-    enough = functools.partial(_narrow, own, precision)
+    enough = functools.partial(_is_narrow, own, precision)
     return width(own), bisect.bisect_left(range(MOST_PROCESSES), True, lo=n, key=enough) - n
 
 
-def _narrow(own: Sequence[float], precision: float, processes: int) -> bool:
+def _is_narrow(own: Sequence[float], precision: float, processes: int) -> bool:
     """Would the interval over so many processes be narrow enough, were the variance ``CAUTION`` times its standard
     error larger than seen?
     """

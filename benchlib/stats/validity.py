@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from benchlib.cache import Measurement, counted, seconds_by_round
+from benchlib.cache import Measurement, final_takes, seconds_by_round
 from benchlib.condition import Condition
 from benchlib.stats.intervals import geometric_interval
 from benchlib.worker import warmup
@@ -20,7 +20,7 @@ LOST = 0.1
 
 def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
     """Of each round that both have: was it disturbed, for the one or for the other?"""
-    ones, others = ({block.round: block.disturbed for block in counted(m.blocks)} for m in (one, other))
+    ones, others = ({block.round: block.disturbed for block in final_takes(m.blocks)} for m in (one, other))
     return [ones[number] or others[number] for number in ones.keys() & others.keys()]
 
 

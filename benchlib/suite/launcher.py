@@ -16,7 +16,7 @@ from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.notebooks import cells
 from benchlib.progress import say
-from benchlib.suite.profile import gathers, notebooks, parameter_files, planned
+from benchlib.suite.profile import gathers, notebooks, parameter_files, plan_notebook
 
 PAGE = Path("outputs", "start.md")
 FOLDER = "lab"  # of the copies, in a folder of results
@@ -66,7 +66,7 @@ def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
     path = Path("outputs", profile, FOLDER, notebook.name)
-    values = {**planned(notebook.stem, file).parameters, "outputs": ".."}  # from the copy's folder
+    values = {**plan_notebook(notebook.stem, file).parameters, "outputs": ".."}  # from the copy's folder
     made = papermill.execute_notebook(notebook, None, values, prepare_only=True, progress_bar=False)
     made.metadata.benchlib = _digest(made)
     if path.exists():
@@ -89,7 +89,7 @@ def _digest(notebook: nbformat.NotebookNode) -> str:
 
 
 def _row(name: str, file: Path | None, profile: str) -> str:
-    notebook, shown, asks, ran = Path("notebooks", f"{name}.ipynb"), name, "", _ran(Path("outputs", profile), name)
+    notebook, shown, asks, ran = Path("notebooks", f"{name}.ipynb"), name, "", _last_run(Path("outputs", profile), name)
     try:
         asks = question(notebook)
         if file or gathers(name):
@@ -103,7 +103,7 @@ def _row(name: str, file: Path | None, profile: str) -> str:
     return f"| {' | '.join(row)} |"
 
 
-def _ran(folder: Path, name: str) -> str:
+def _last_run(folder: Path, name: str) -> str:
     record, executed = manifest.read(folder, name), folder / "notebooks" / f"{name}.ipynb"
     if record is None:
         return "none"

@@ -77,7 +77,7 @@ def check(folder: Path) -> None:
             raise BenchlibError(f"{path}: this file of prepared data is cut or altered: {said}; {_remedy(folder)}")
 
 
-def about(folder: Path) -> dict[str, Any]:
+def describe(folder: Path) -> dict[str, Any]:
     """What the arrays of ``folder`` are, as their writer said."""
     return _index(folder)["about"]
 
@@ -136,11 +136,11 @@ def _remedy(folder: Path) -> str:
 
 def _sha256(path: Path) -> str:
     status = path.stat()
-    return _hashed(str(path), status.st_size, status.st_mtime_ns)
+    return _cached_hash(str(path), status.st_size, status.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=256)
-def _hashed(path: str, size: int, modified_ns: int) -> str:
+def _cached_hash(path: str, size: int, modified_ns: int) -> str:
     """The hash of a file, read again only when size or time of change differ: CIFAR-10 prepared is 0.7 GB."""
     whole = hashlib.sha256()
     with open(path, "rb") as file:
