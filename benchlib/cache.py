@@ -352,10 +352,10 @@ _SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s")
 
 
 def _flat(m: Measurement) -> dict[str, Any]:
-    told = m.model_dump(exclude={"condition", "machine", *_TABLES}) | m.machine
+    values = m.model_dump(exclude={"condition", "machine", *_TABLES}) | m.machine
     return {
         **identity(m.condition),
-        **{name: _in_one_cell(value) for name, value in told.items()},
+        **{name: _in_one_cell(value) for name, value in values.items()},
         "blocks": len(m.blocks),
         **{name: sum(getattr(block, name) for block in m.blocks) for name in _SUMMED},
         "disturbed_blocks": sum(block.disturbed for block in m.blocks),

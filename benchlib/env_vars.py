@@ -66,7 +66,7 @@ class Placed(Protocol):
 class Surroundings:
     """What a worker's process was started with, for its record."""
 
-    knobs: dict[str, str] = field(default_factory=dict)  # that were set, whoever sets them; "{scratch}" not filled in
+    knobs: dict[str, str] = field(default_factory=dict)  # all that were set; "{scratch}" is not filled in
     inherited: dict[str, str] = field(default_factory=dict)  # what counts, and devices, as the parent had it
     left_out: list[str] = field(default_factory=list)  # names of what it did not get and could have mattered
 

@@ -20,7 +20,7 @@ class BenchlibError(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a worker gave nothing, typed, so that nobody has to read it out of a sentence."""
+    """Why a worker gave no result, with its type, so that no caller parses a sentence."""
 
     sentence: str  # "worker failed in 'check': TypeError: no kernel"
     printed: str | None = None  # the end of what it printed; None: it could not be started
@@ -78,7 +78,7 @@ REMEDIES = {
     errno.EFBIG: "allow larger files (ulimit -f)",
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable"),
 }
-"""What to do about a file that cannot be written, by the system's error: for these nobody needs a traceback."""
+"""The remedy for a file that cannot be written, by the system's error number: these need no traceback."""
 
 
 def write_error(error: OSError, place: Path | str) -> str:

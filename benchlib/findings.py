@@ -28,7 +28,7 @@ def effects(
     """What is shown to be faster than its baseline, and what slower: how often, and ``where`` most."""
 
     def answer(study: Study) -> Iterator[str]:
-        told = pd.DataFrame(
+        table = pd.DataFrame(
             {
                 **{"name": spelled(who(row)), "other": spelled(to(row)), "place": where(row), "shown": verdict(row)},
                 **row[["estimate", "low", "high"]],
@@ -36,15 +36,15 @@ def effects(
             for _, row in study.rows(quantity).iterrows()
             if pd.isna(row["reason"])
         )
-        if not len(told):
+        if not len(table):
             return
-        other, place = (told[name][0] if told[name].nunique() == 1 else "" for name in ("other", "place"))
+        other, place = (table[name][0] if table[name].nunique() == 1 else "" for name in ("other", "place"))
         than, at = f" than {other}" if other else "", f" at {place}" if place else ""
-        told["name"] += "" if other else " against " + told["other"]
-        told["of"] = told["name"].map(told["name"].value_counts())
+        table["name"] += "" if other else " against " + table["other"]
+        table["of"] = table["name"].map(table["name"].value_counts())
         sentences = []
-        for shown in dict.fromkeys([FASTER, SLOWER, *told["shown"]]):
-            rows = told[told["shown"] == shown].sort_values("estimate", ascending=shown != FASTER)
+        for shown in dict.fromkeys([FASTER, SLOWER, *table["shown"]]):
+            rows = table[table["shown"] == shown].sort_values("estimate", ascending=shown != FASTER)
             each = [_count_verdicts(of_name, not place) for _, of_name in rows.groupby("name", sort=False)]
             head = f"{shown.capitalize()}{than if shown in (FASTER, SLOWER) else ''}{at}"
             sentences += [f"{head}: {'; '.join(each)}."] if each else []
@@ -216,7 +216,7 @@ def different_models(study: Study) -> Iterator[str]:
 
 
 def resolution(study: Study) -> Iterator[str]:
-    """How often identical processes are told apart, and which differences are too small to be seen."""
+    """How often identical processes are distinguished, and which differences are too small to be seen."""
     known = study.rows("control_ratio").dropna(subset="low")
     if not len(known):
         yield "No A/A could be measured: nothing is known of the resolution."
@@ -233,8 +233,8 @@ def resolution(study: Study) -> Iterator[str]:
 def timers_see(study: Study) -> Iterator[str]:
     """How many timers see all the work that was planted, and which do not."""
     if study.timers:
-        told = [f"{sum(one.ok for one in study.timers)} of {len(study.timers)} timers see the work that was planted."]
+        text = [f"{sum(one.ok for one in study.timers)} of {len(study.timers)} timers see the work that was planted."]
         for one, name in zip(study.timers, _names([one.condition for one in study.timers]).values(), strict=True):
             blind = f"the timer sees {one.share:.0%} of the work: its times are wrong"
-            told += [] if one.ok else [f"{name} on {one.condition.device}: {one.failure or blind}."]
-        yield " ".join(told)
+            text += [] if one.ok else [f"{name} on {one.condition.device}: {one.failure or blind}."]
+        yield " ".join(text)

@@ -195,7 +195,7 @@ class Lab:
         missing = [(file, job) for file, job in asked.items() if file not in measured]
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"{len(missing)} of {len(jobs)} training runs of {conditions[0].workload}")
-        random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
+        random.Random(0).shuffle(missing)  # so that the machine's drift does not favour the first ones
         measured |= {run.file: run for run in self._train_missing(dict(missing), settings, code, on_epoch)}
         return TrainingRuns(conditions, [measured[file] for file in asked], certificates, epochs, threshold)
 
@@ -353,7 +353,7 @@ class Lab:
         return self.folder / "certificates" / f"{name}.json"
 
     def _add(self, asked: Asked) -> None:
-        """A comparison that two notebooks ask for is measured, later, as whoever asks for more of it would have it."""
+        """Ask for a comparison; one that two notebooks ask for is measured later, with the stricter settings."""
         before = self.comparisons.get(asked.group)
         if before is not None and self.measures is Measures.LATER:
             precision = min(before.comparison.precision, asked.comparison.precision)
@@ -404,7 +404,7 @@ class Lab:
                 return known
             measured = measure()
             code.require()
-            self._save(path, measured)  # before whoever waits looks for it
+            self._save(path, measured)  # before a waiting process looks for it
         return measured
 
 

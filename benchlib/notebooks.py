@@ -67,10 +67,10 @@ def design(notebook: Path, file: Path, **changes: Any) -> Study:
     try:
         _execute("design", notebook, module)
     except BenchlibError as error:
-        told = str(error)
+        message = str(error)
         if isinstance(error, WrongChoice) and (key := _key_of(parameters, error)):
-            told = f"{key}: {quote(error.value)}: {error.why}"
-        raise BenchlibError(f"{file}: {told} (for {notebook})") from None
+            message = f"{key}: {quote(error.value)}: {error.why}"
+        raise BenchlibError(f"{file}: {message} (for {notebook})") from None
     studies = [one for one in vars(module).values() if isinstance(one, Study)]
     if len(studies) != 1 or studies[0].name != notebook.stem:
         raise BenchlibError(f"{notebook}: the cell tagged design has to make Study({notebook.stem!r}, ...)")

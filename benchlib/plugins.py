@@ -28,7 +28,7 @@ class Plugin:
     """A folder of plug-ins."""
 
     folder: Path
-    source: str  # a distribution, or the folder that somebody named
+    source: str  # a distribution, or the folder that was named
     version: str = ""  # of the distribution
 
     @property
@@ -77,7 +77,7 @@ def of_condition(framework: str, workload: str, data_set: str) -> dict[str, str]
 
 
 def visible_files(folder: Path, pattern: str) -> list[Path]:
-    """The files in a folder and below that somebody wrote: no hidden ones, which editors and file managers leave."""
+    """The visible files in a folder and below: editors and file managers leave hidden ones."""
     files = (path.relative_to(folder) for path in folder.rglob(pattern) if path.is_file())
     return sorted(folder / one for one in files if not any(part.startswith((".", "__pycache__")) for part in one.parts))
 
@@ -95,7 +95,7 @@ def _installed_plugins() -> Iterator[Plugin]:
 
 
 def _require_whole(plugins: Iterable[Plugin]) -> None:
-    """Refuse two of one name, as nobody could say which was measured; and what is no plug-in."""
+    """Refuse two plug-ins with the same file, as the measured one would be unknown; and folders without plug-ins."""
     owners: dict[str, str] = {}
     for one in plugins:
         if not one.files:

@@ -104,7 +104,7 @@ def _distribution(name):
     try:
         return [metadata.distribution(name)]
     except metadata.PackageNotFoundError:
-        return []  # it is for another system, or an extra that nobody has
+        return []  # it is for another system, or an extra that is not installed
 
 
 def _normalise(name):

@@ -146,8 +146,8 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         same = [name for name in shown if name not in kept and len(set(_column(frame, name))) == 1]
     text = pd.DataFrame({heading(name): _column(frame, name) for name in shown if name not in same})
     common = "; ".join(f"{heading(name)} {_column(frame, name)[0]}" for name in same)
-    told = [f"{'In all rows' if len(frame) > 1 else 'Here'}: {common}."] if common else []
-    return text, " ".join([*told, *(_reasons(frame) if WHY in said else [])])
+    sentences = [f"{'In all rows' if len(frame) > 1 else 'Here'}: {common}."] if common else []
+    return text, " ".join([*sentences, *(_reasons(frame) if WHY in said else [])])
 
 
 def _reasons(frame: pd.DataFrame) -> Iterator[str]:
@@ -317,7 +317,7 @@ class Column:
             return {self.name: [self.of(row) for _, row in rows.iterrows()]}
         if self.of not in tidy.QUANTITIES:
             return {self.name: rows[self.of]}
-        if self.of not in rows:  # nobody has measured it
+        if self.of not in rows:  # it was not measured
             return {}
         if tidy.QUANTITIES[self.of] == tidy.FLAG:
             return {self.name: rows[self.of] == 1}

@@ -115,7 +115,7 @@ def test_where_there_is_no_number_it_is_said_why(tmp_path: Path, trouble: str, o
 def test_an_accelerator_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
     frame = tidy.of_comparison(compared(tmp_path, EAGER.but(device="cuda")))
     assert only(frame, "accelerator_percent")["estimate"] == 55
-    assert only(frame, "device_peak_mib")["why"] == tidy.NOT_TOLD
+    assert only(frame, "device_peak_mib")["why"] == tidy.NOT_REPORTED
 
 
 def test_training_runs_give_what_was_learned_in_readable_units(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_gpu_that_does_not_tell_its_memory_is_there_all_the_same(driver):
     driver.nvmlDeviceGetMemoryInfo = lambda handle: driver.nvmlDeviceGetHandleByUUID("none")
     assert [gpu["memory_mib"] for gpu in nvml.gpus()] == [None, None]
     machine.describe.cache_clear()
-    assert machine.describe()["gpus"][0] == "name of GPU-a, memory not told, driver 1.2"
+    assert machine.describe()["gpus"][0] == "name of GPU-a, memory unknown, driver 1.2"
     machine.describe.cache_clear()
 
 

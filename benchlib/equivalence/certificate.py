@@ -60,7 +60,7 @@ class Check(BaseModel):
 
     @property
     def unseen(self) -> list[str]:
-        """The arrays that nobody has seen agree: forgiven in all trials, or in all but the first, of fewer steps."""
+        """The arrays never seen to agree: forgiven in all trials, or in all but the first, which has fewer steps."""
         # What counts as 0 in both is seen to agree; what has no "/" is of no trial.
         places = [one.at.partition("/") for one in self.forgiven if "/" in one.at and one.left > LEFT]
         times = Counter(name for _, _, name in places)

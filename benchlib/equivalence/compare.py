@@ -8,7 +8,7 @@ dropout's masks, is switched off for the first part (``Workload.gate``).
 Networks have kinks, such as a ReLU's input within rounding of 0, where rounding decides which way a gradient goes. So a
 difference beyond the tolerance is forgiven where, in the same trial, the same array of the reference differs from
 itself by as much, to a factor of ``OWN``, once its weights were moved in the last digit, or in its other lane; unless
-that is so in every trial, or in all but the first, which takes fewer steps: then nobody has seen the two agree. Outputs
+that is so in every trial, or in all but the first, which takes fewer steps: then they were never seen to agree. Outputs
 and the first loss are never forgiven. Gradients that are 0 in both but for rounding (:func:`zeros`) agree.
 """
 
@@ -72,14 +72,14 @@ def certify(
     ``gate_environment`` is what was set for the gate only, ``inputs`` the hashes of what both were given.
     """
     neutralised = {**workloads.load(condition.workload).gate.hyperparameters, **gate_environment}
-    told = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
+    common = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
     for who, result in (("condition", found), ("reference", expected)):
         if isinstance(result, Failure):
-            return Certificate(**told, reason=f"the {who} failed: {result}", failure=result, failed=who)
+            return Certificate(**common, reason=f"the {who} failed: {result}", failure=result, failed=who)
     allowed = tolerances(condition)
     checks = compare(differences(found, expected, allowed), allowed, own or {})
     return Certificate(
-        **told,
+        **common,
         trials=len(_trials(found)),
         checks=[*checks, *_dropout_checks(condition, found, expected)],
         exercised=dict(exercised or {}),

@@ -226,7 +226,7 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
     """Each of ``conditions``, once, as soon as it and its reference have computed."""
     workers = _Workers()
     conditions = list(dict.fromkeys(conditions))
-    awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
+    awaited = Counter(map(reference, conditions))  # by how many: arrays that nothing waits for are freed
     preparing = threading.Lock()  # a file that two conditions share is made once
 
     @functools.cache
@@ -315,7 +315,7 @@ class _Expected:
             return Failure(sentence="the gate was ended") if self._closed else self.found[its]
 
     def close(self) -> None:
-        """Nobody will put any more: let go who waits."""
+        """Release the threads that wait: no more results will come."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -332,7 +332,7 @@ class _Group:
         return len(self._left)
 
     def take(self) -> Condition | None:
-        """The next that nobody has taken."""
+        """The next condition that no worker has taken."""
         try:
             return self._left.popleft()
         except IndexError:
@@ -411,7 +411,7 @@ def _share_of_cores(shares: SimpleQueue[list[int]]) -> Iterator[None]:
 
 
 class _Workers:
-    """Workers at work for other threads, which whoever ends them all can end from this one."""
+    """Workers of other threads, which this thread can end all at once."""
 
     def __init__(self) -> None:
         self.closed = False

@@ -86,7 +86,7 @@ MIXED_TOLERANCES = {
 """The largest relative differences that mixed precision may have from fp32: of outputs about 16 roundings. Of gradients
 each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go:
 rounding as coarse as that meets kinks in every batch and turns single gradients another way, those of ``cnn`` by 0.1 of
-the largest. This is there to find a wrong cast, a loss that is scaled twice, gradients that nobody has unscaled or a
+the largest. This is there to find a wrong cast, a loss that is scaled twice, gradients that were not unscaled or a
 step that is left out. Mixed precision is certified only where the same framework, mode, device and lane are in fp32,
 too. Which words are decoded is not asked, where rounding decides near ties.
 """

@@ -240,8 +240,8 @@ def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
 
 def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
     """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
-    state of the first process, which must be those of the whole batch. A gradient or trained weight that another
-    process has otherwise is nobody's: nan.
+    state of the first process, which must be those of the whole batch. A gradient or trained weight that
+    differs in another process is nan.
     """
     if world_size == 1:
         return worker.arrays(file)

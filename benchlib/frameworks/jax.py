@@ -155,7 +155,7 @@ class Session:
         self._graph = mode == "graph"
         self._precision = precision
         self._seed = seed  # of dropout only: weights and batches come from files
-        self._results: deque[Array] = deque()  # of steps that nobody has waited for, and no other array depends on
+        self._results: deque[Array] = deque()  # of steps not waited for yet, which no other array depends on
         self._trained, self._kept, self._state = {}, {}, ()
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
@@ -214,7 +214,7 @@ class Session:
                 return output, kept, {"input": of_input, **of_weights}
 
             def step(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
-                # A step returns the gradients too, or what nobody asks for would not be computed.
+                # A step returns the gradients, too: jax.jit would not compute unused results.
                 return gradients(trained, kept, batch) if backward else forward(trained, kept, batch[0])
 
         self._step = self._compile(step, donate_argnums=(0, 1, 2) if self._trains else ())

@@ -226,7 +226,7 @@ class Session:
             def forward(inputs, gradient):
                 return model(inputs), ()
 
-            # A step returns the gradients too, or the graph would leave out what nobody asks for.
+            # A step returns the gradients, too: the graph would leave out unused results.
             step = gradients if values["passes"] == "forward+backward" else forward
 
         if self._trains:

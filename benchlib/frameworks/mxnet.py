@@ -7,7 +7,7 @@ used. Evaluation, and a training model's ``outputs``, run the model's own code.
 In both modes an operation is queued for MXNet's engine, whose threads compute it; Python goes on meanwhile.
 
 MXNet puts the variance of a batch into the running variance, and PyTorch that of a sample (a sum over one number less).
-What is kept here is MXNet's while steps are taken, and is turned into the other before anybody sees it: see
+While steps are taken, MXNet's is kept here; it is converted to PyTorch's before it is read: see
 ``_correct_variances``.
 """
 
@@ -54,7 +54,7 @@ KNOBS = (
         "value": "{cores}",
         "devices": ("cpu",),
         "reason": (
-            "MXNet takes half of the processors on x86 unless it is told a number, because it takes two for one core: "
+            "MXNet takes half of the processors on x86 unless a number is set, because it takes two for one core: "
             "of two cores one, where the others take both"
         ),
         "source": "MXNet's src/engine/openmp.cc; docs/mxnet.md has what it gives",
@@ -283,7 +283,7 @@ class Session:
         """Or an update of some weights would move the others with them."""
         for parameter in self._trained.values():
             parameter.zero_grad()
-            parameter.data()._fresh_grad = False  # as Trainer has it: nobody has computed this one
+            parameter.data()._fresh_grad = False  # as in Trainer: this one has not been computed
 
     def _take_step(self, names: Iterable[str]) -> None:
         """The optimizer's, with the gradients of these weights, which are those computed since the last."""

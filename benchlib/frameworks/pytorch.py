@@ -103,7 +103,7 @@ KNOBS = (
         "when": "always",
         "devices": ("cpu", "cuda", "npu", "xpu"),
         "reason": (
-            "every process compiles anew, so that first steps can be compared: a cache would favour whoever comes later"
+            "every process compiles again, so that first steps can be compared: a cache would favour later processes"
         ),
         "source": "PyTorch documentation, 'Compile Time Caching in torch.compile'",
     },

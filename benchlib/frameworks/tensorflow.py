@@ -152,7 +152,7 @@ class Session:
                 return output, dict(zip(("input", *self._trained), found, strict=True))
 
             def step(batch: tuple[Tensor, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-                # A step returns the gradients too, or a graph would leave out what nobody asks for.
+                # A step returns the gradients, too: a graph would leave out unused results.
                 return output_and_gradients(batch) if backward else (model(batch[0], training=training), {})
 
             def gradients(batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:

@@ -91,7 +91,7 @@ def verdict_of(cases: list[Case], missing: list[str]) -> str:
 
 def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapping[str, str]) -> dict[str, Any]:
     verdict, files = verdict_of(cases, missing), tables.join_files(case[tables.FILES] for case in cases)
-    short, told = _short(claim, verdict, cases), _measured(cases)
+    short, measured = _short(claim, verdict, cases), _measured(cases)
     here = dict.fromkeys(places.get(file, "a machine that is not known") for file in files.split())
     machines = f", on {' and on '.join(here)}" if here and verdict != NOT_MEASURED else ""
     takes = [*missing, *([f"no rule tests {claim.untested}"] if claim.untested else [])]
@@ -102,14 +102,14 @@ def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapp
         "says": claim.says,
         "published_on": f"{claim.device} ({works.sources()[claim.source].short})",
         "published": ", ".join(f"{of} {value:g}" for of, value in claim.published.items()) or MISSING,
-        "measured_here": told or MISSING,
+        "measured_here": measured or MISSING,
         "verdict_here": f"{verdict[0].upper()}{verdict[1:]}{short}{machines}",
         "takes": "; ".join(takes) or MISSING,
         "doubt": claim.doubt or MISSING,
         tables.FILES: files,
         "verdict": verdict,
         "undecided": verdict == NO_DIFFERENCE and (some or all(open_why)),  # *no difference shown* says too much
-        "here": ": ".join(filter(None, [short.strip(", "), told])),
+        "here": ": ".join(filter(None, [short.strip(", "), measured])),
     }
 
 
@@ -123,8 +123,8 @@ def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
     alike = f" beyond a factor of {claim.rule.alike:g}, nor excluded" if claim.rule.alike else ""
     first = (alike if verdict == NO_DIFFERENCE else "") + (f" ({'; '.join(why)})" if why else "")
     done = {"in direction": claim.published, f"but not tested: {claim.untested}": claim.untested}
-    told = [how for how, so in done.items() if so and verdict == REPRODUCED]
-    return ", ".join([first, *told, *dict.fromkeys(how for case in cases for how in case["differs"])])
+    reasons = [how for how, so in done.items() if so and verdict == REPRODUCED]
+    return ", ".join([first, *reasons, *dict.fromkeys(how for case in cases for how in case["differs"])])
 
 
 def _measured(cases: list[Case]) -> str:

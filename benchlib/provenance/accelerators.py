@@ -53,7 +53,7 @@ def _together(readings: Sequence[Reading]) -> Reading:
 def _nvidia(handle: Any, pids: Sequence[int]) -> Reading:
     driver = nvml.pynvml
     held = [one.usedGpuMemory for one in nvml.compute_processes(handle) if one.pid in pids]
-    slowed = (  # by heat or power; idle clocks, and clocks that somebody has set, are not
+    slowed = (  # by heat or power; idle clocks, and clocks set by hand, are not
         driver.nvmlClocksEventReasonSwPowerCap
         | driver.nvmlClocksThrottleReasonHwSlowdown
         | driver.nvmlClocksEventReasonSwThermalSlowdown

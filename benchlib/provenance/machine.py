@@ -81,7 +81,7 @@ def read(file: Path) -> str:
 
 
 def _mib(size: float | None) -> str:
-    return "memory not told" if size is None else f"{size:.0f} MiB"
+    return "memory unknown" if size is None else f"{size:.0f} MiB"
 
 
 def _first_line(path: str) -> str:

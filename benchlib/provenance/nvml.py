@@ -48,7 +48,7 @@ def ask(question: Callable[[], Any], otherwise: Any = None) -> Any:
 
 
 def compute_processes(handle: Any) -> list[Any]:
-    """The processes that compute on a GPU: ``pid``, and ``usedGpuMemory`` (or None); none where nobody tells."""
+    """The processes that compute on a GPU: ``pid``, and ``usedGpuMemory`` (or None); none where they are unknown."""
     return ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(handle), [])
 
 

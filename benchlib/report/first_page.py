@@ -24,7 +24,7 @@ SHAPES = {  # of the verdicts on claims, in the order of the page
     **{UNDECIDED: "open", IN_PART: "none", NOT_MEASURED: "none"},
 }
 NAME = "report_ratios"  # of the table and the figure of all ratios
-FEW = 3  # frameworks at most that have their largest effects told in a sentence
+FEW = 3  # frameworks at most that have a sentence on their largest effects
 
 
 def show(results: Results) -> HTML:
@@ -57,8 +57,8 @@ def effects(every: pd.DataFrame) -> str:
     if not len(own):
         return "No ratio between frameworks has been measured yet."
     few = own["framework"].nunique() <= FEW
-    told = (_count_effects(of, few) for _, of in own.groupby("framework", sort=False))
-    return f"Compared with {spelled(usual.iloc[0])}, {' '.join(told)}"
+    text = (_count_effects(of, few) for _, of in own.groupby("framework", sort=False))
+    return f"Compared with {spelled(usual.iloc[0])}, {' '.join(text)}"
 
 
 def _count_effects(of: pd.DataFrame, with_most: bool) -> str:
@@ -77,23 +77,23 @@ def _count_effects(of: pd.DataFrame, with_most: bool) -> str:
 
 def trust(results: Results, every: pd.DataFrame) -> str:
     """Say what identical processes show, how many ratios show nothing, and how many models are the same."""
-    told = []
+    text = []
     if len(seen := controls(results)):
         facts = summarise(seen.drop_duplicates(["estimate", "low", "high"]))
         half, most = facts["half_width_median"], facts["half_width_largest"]
-        told.append("Identical processes were compared with each other, too (A/A). By that, half of the comparisons")
-        told.append(f"can show a difference of {half:.0f} %, and the least sure one of {most:.0f} %.")
+        text.append("Identical processes were compared with each other, too (A/A). By that, half of the comparisons")
+        text.append(f"can show a difference of {half:.0f} %, and the least sure one of {most:.0f} %.")
     comparisons = every.drop_duplicates(ratios.COMPARISON)
     if restless := int(comparisons["restless"].sum()):
-        told.append(f"In {restless} of {len(comparisons)} comparisons the A/A excludes 1: trust these least.")
+        text.append(f"In {restless} of {len(comparisons)} comparisons the A/A excludes 1: trust these least.")
     kinds = Counter(ratios.relative_to(every)["kind"])
     if kinds["open"]:
-        told.append(f"{kinds['open']} of {kinds.total()} ratios show neither a difference nor that there is none.")
+        text.append(f"{kinds['open']} of {kinds.total()} ratios show neither a difference nor that there is none.")
     if models := [one.same for one in results.certificates]:
-        told.append(f"{sum(models)} of {len(models)} models were shown to compute the same as the reference's.")
+        text.append(f"{sum(models)} of {len(models)} models were shown to compute the same as the reference's.")
         if not all(models):
-            told.append("The others differ, or could not be checked: they have no ratio.")
-    return " ".join(told) or "Nothing is known yet of how sure this is."
+            text.append("The others differ, or could not be checked: they have no ratio.")
+    return " ".join(text) or "Nothing is known yet of how sure this is."
 
 
 def origin(results: Results) -> str:

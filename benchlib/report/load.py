@@ -69,8 +69,8 @@ class Results:
         try:
             summary = scrapbook.read_notebook(str(path)).scraps["summary"].data
         except (OSError, ValueError, KeyError, PapermillException) as error:
-            told = f"cannot be read, or glued no summary ({type(error).__name__}: {error})"
-            raise BenchlibError(f"{path} {told}; delete it and run again.") from None
+            reason = f"cannot be read, or glued no summary ({type(error).__name__}: {error})"
+            raise BenchlibError(f"{path} {reason}; delete it and run again.") from None
         try:
             _ = [summary[key] for key in KEYS], dict(summary["in_report"])
             _ = [Certificate.model_validate_json(one) for one in summary["certificates"]]

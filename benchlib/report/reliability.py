@@ -49,7 +49,7 @@ def certificates(results: Results) -> HTML:
     every = results.certificates
     if not every:
         return tables.bullets(["No model was checked."])
-    named, rows, told = naming.subjects(one.condition for one in every), [], []
+    named, rows, notes = naming.subjects(one.condition for one in every), [], []
     for one in every:
         workload, device = one.condition.workload, one.condition.device
         row = {"workload": workload, "subject": naming.spelled(named[one.condition]), "device": device}
@@ -57,7 +57,7 @@ def certificates(results: Results) -> HTML:
         checks = {each.name: each.difference for each in one.checks if each.name not in DROPOUT_TOLERANCES}
         rows.append(row | checks)
         for name, value in one.neutralised.items():
-            told.append(f"{workload}, for the gate only: {name} {value} ({gate.reason(one.condition, name)}).")
+            notes.append(f"{workload}, for the gate only: {name} {value} ({gate.reason(one.condition, name)}).")
     groups = pd.DataFrame(rows).groupby(["workload", "subject", "device", "verdict"], sort=False)
     frame = groups.max().map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
     frame.insert(3, "conditions", groups.size().to_numpy())
@@ -66,4 +66,4 @@ def certificates(results: Results) -> HTML:
         "batches; without what rounding explains, which the certificates list."
     )
     unmet = (f"{name}, not in all that was compared: {'; '.join(some)}." for name, some in coverage_gaps(every).items())
-    return HTML(tables.html(frame, caption).data + tables.bullets([*dict.fromkeys(told), *unmet]).data)
+    return HTML(tables.html(frame, caption).data + tables.bullets([*dict.fromkeys(notes), *unmet]).data)

@@ -40,8 +40,8 @@ def settings(results: Results) -> HTML:
     rows: dict[tuple[str, str, str], dict[str, None]] = {}  # by subject, device and threads
     for m in results.measured:
         who = (naming.spelled(named[m.condition]), m.condition.device, str(m.condition.threads or "all"))
-        told = (f"{name} {_text(value)}" for name, value in m.settings.items() if value is not None)
-        rows.setdefault(who, {}).update(dict.fromkeys(told))
+        settings_text = (f"{name} {_text(value)}" for name, value in m.settings.items() if value is not None)
+        rows.setdefault(who, {}).update(dict.fromkeys(settings_text))
     columns = ["subject", "device", "threads asked for", "settings"]
     shown = pd.DataFrame([(*who, "; ".join(each)) for who, each in rows.items()], columns=columns)
     return tables.html(shown, "Settings in force, read back from the frameworks after the first step.")

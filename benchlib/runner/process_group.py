@@ -72,7 +72,7 @@ class GroupChannel:
     """The parent's end of the channels to all processes of a group, with the methods of a ``Channel``."""
 
     def __init__(self, scratch: Path, world_size: int) -> None:
-        self.launcher: subprocess.Popen  # is started once there is somebody to connect to
+        self.launcher: subprocess.Popen  # is started once there is a socket to connect to
         self.pids: list[int] = []
         self._world_size = world_size
         self._channels: dict[int, Channel] = {}

@@ -61,5 +61,5 @@ def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
             recording.require_hashed(worker, fingerprint.files(condition, "contract"))
             return seen
     except WorkerFailed as failure:
-        told = {"failure": str(failure), "crashed": not failure.failure.is_refusal}
-        return SyncCheck(condition=condition, known_s=math.nan, timed_s=math.nan, **told)
+        result = {"failure": str(failure), "crashed": not failure.failure.is_refusal}
+        return SyncCheck(condition=condition, known_s=math.nan, timed_s=math.nan, **result)

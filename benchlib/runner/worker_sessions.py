@@ -42,7 +42,7 @@ class Sampler:
             now, cpu = self._read()
             rss = self._worker.memory_info().rss / 2**20
         except psutil.Error:
-            return  # the worker is gone; whoever waits for its answer finds out
+            return  # the worker is gone; the parent finds out when it waits for the answer
         if (passed := now - self._last[0]) < LEAST_S:
             return
         reading = asdict(self._accelerator()) if self._accelerator else {}

@@ -32,11 +32,11 @@ from benchlib.stats.validity import MOST
 IMPOSSIBLE = "not possible here"
 """Why a condition was not measured: its framework refuses it."""
 
-DIVERGED, NOT_TOLD = "diverged", "not told by the driver"
+DIVERGED, NOT_REPORTED = "diverged", "not reported by the driver"
 
 WHYS = (
     *(MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED),
-    *(IMPOSSIBLE, NOT_REACHED, DIVERGED, NOT_TOLD),
+    *(IMPOSSIBLE, NOT_REACHED, DIVERGED, NOT_REPORTED),
     *(AT_ONCE, NEVER, NOT_SHOWN),
 )
 """Why a row has no number."""
@@ -318,7 +318,7 @@ def _why_not(quantity: str, measured: Mapping[str, Any]) -> str:
             return SLOWS_DOWN
     if quantity in {"first_step_s", "warm_up_s"} and measured["processes"]:
         return DISTURBED
-    return NOT_TOLD if quantity in ACCELERATOR and measured["processes"] else NOT_MEASURED
+    return NOT_REPORTED if quantity in ACCELERATOR and measured["processes"] else NOT_MEASURED
 
 
 def _training_rows(runs: TrainingRuns, condition: Condition, own: pd.DataFrame) -> list[dict[str, Any]]:

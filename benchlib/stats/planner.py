@@ -1,8 +1,8 @@
 """How many blocks and how many processes: from the variances and costs that are seen, not a fixed count, as in Kalibera
 and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013).
 
-Whoever stops at the first interval that is narrow enough stops too early where the variance happens to look small. So
-the plan stops only when the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger
+A rule that stops at the first narrow interval stops too early where the variance happens to look small. So the
+plan stops only when the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger
 than seen: ``benchmarks/coverage.py`` shows what that gives.
 """
 

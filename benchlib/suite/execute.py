@@ -71,7 +71,7 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
                 # A user's start-up files are for their own notebooks, and a folder's json.py stands in for no module.
                 extra_arguments=[f"--ipython-dir={folder}", "--ignore-cwd", "--log-level=CRITICAL"],
                 start_timeout=START_S,
-                shutdown_kernel="immediate",  # all is on disk after the last cell, and nobody wants to wait for Ctrl-C
+                shutdown_kernel="immediate",  # all is on disk after the last cell, and Ctrl-C should not wait
             )
     except PapermillExecutionError as error:
         raise NotebookFailed(_cell(error.exec_count, error.source), _cell_failure(error), error.ename) from error

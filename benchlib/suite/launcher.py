@@ -61,7 +61,7 @@ page again; `make report PROFILE={profile} MINUTES=10` measures more of what is 
 
 
 def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
-    """A notebook's copy with the parameters in ``file``; if somebody has changed its cells, as it is, and True."""
+    """A notebook's copy with the parameters in ``file``; if a user has changed its cells, as it is, and True."""
     import papermill  # it takes long to import
 
     logging.getLogger("papermill").setLevel(logging.ERROR)

@@ -81,8 +81,8 @@ def plan_notebook(name: str, file: Path | None) -> Planned:
         preflight.require(study.every)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in study.every})}
     except BenchlibError as error:
-        told = str(error)
-        raise BenchlibError(told if told.startswith((str(file), str(notebook))) else f"{file}: {told}") from None
+        text = str(error)
+        raise BenchlibError(text if text.startswith((str(file), str(notebook))) else f"{file}: {text}") from None
     return Planned(name, notebook, study, data)
 
 

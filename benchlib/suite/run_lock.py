@@ -68,7 +68,7 @@ def _follow(log: Path, over: threading.Event) -> None:
         while not last:
             last = over.wait(LOOK_S)
             *lines, unfinished = (unfinished + file.read()).split("\n")
-            with contextlib.suppress(BrokenPipeError):  # nobody reads any more: the main thread will find out
+            with contextlib.suppress(BrokenPipeError):  # the reader is gone: the main thread will find out
                 for line in lines:
                     say(f"  {line}")
 

@@ -93,10 +93,10 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
         except OSError as error:
             say(f"report: {write_error(error, folder)}")
             printed = False
-    told = _say_wrong(every)
+    wrong = _say_wrong(every)
     if failed:
         say(f"{len(failed)} of {len(every)} notebooks failed: {', '.join(record['notebook'] for record in failed)}")
-    return 1 if failed or told or allowed.broke_off or not printed else 0
+    return 1 if failed or wrong or allowed.broke_off or not printed else 0
 
 
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
@@ -156,7 +156,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     started = time.monotonic()
     try:
         if not keep:
-            executed.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
+            executed.unlink(missing_ok=True)  # made of other inputs: must not be taken for the result of these
             manifest.write(manifest.path_of(folder, item.name), record)
         record |= _outcome(item, folder, executed)
     except OSError as error:
@@ -204,14 +204,14 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
 
 def _say_wrong(every: Iterable[Record]) -> bool:
     """Say which of these notebooks have measurements that failed, and which are those of before; is there one?"""
-    told = False
+    wrong = False
     for record in every:
         if number := record.get("failures"):
             say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report")
         if why := record.get("stale"):
             say(f"{record['notebook']}: not measured again, its older result is shown, which is stale: {why}")
-        told = told or bool(number or why)
-    return told
+        wrong = wrong or bool(number or why)
+    return wrong
 
 
 def _keep(folder: Path, record: Record) -> None:

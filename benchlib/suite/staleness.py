@@ -99,8 +99,8 @@ class Outputs:
             return word
         now, before = (of[word] | {"interpreter": of["interpreter"]} for of in (self.environment, record))
         names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:3]]
-        return f"{word} ({'; '.join(told)})" if told else word
+        changes = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:3]]
+        return f"{word} ({'; '.join(changes)})" if changes else word
 
 
 def _distinct_json(values: Iterable[Any]) -> list[str]:

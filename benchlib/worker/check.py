@@ -202,7 +202,7 @@ def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
 
 
 def _given_weights(shapes: dict[str, tuple]) -> dict[str, np.ndarray]:
-    """Of either sign, between 0.5 and 1: far from 0, where decay and rounding could not be told apart."""
+    """Of either sign, between 0.5 and 1: far from 0, where decay and rounding could not be distinguished."""
     random = np.random.RandomState(1)  # not default_rng, whose numbers may change with numpy's version
     table = _signs(random) * random.uniform(0.5, 1.0, PERIOD)
     return {name: _spread(table, number, shape) for number, (name, shape) in enumerate(shapes.items())}

@@ -222,7 +222,7 @@ class Workload:
         return values
 
     def step_work(self, values: Values) -> Work | None:
-        """The work of a step for one sample; None where nobody has said."""
+        """The work of a step for one sample; None where it is not declared."""
         if self.work is None:
             return None
         forward_only = values.get("passes") == "forward"
@@ -230,7 +230,7 @@ class Workload:
 
     def held(self, values: Values) -> float:
         """Numbers of a sample that a step has in memory at once, at least: an operator's inputs and outputs; what the
-        forward pass of a model keeps for the backward pass, such as what each layer was given. 0 where nobody has said.
+        forward pass of a model keeps for the backward pass, such as each layer's inputs. 0 where it is not declared.
         """
         if self.holds is not None:
             return float(self.holds(values))
