@@ -47,7 +47,7 @@ class Block(Record):
     steps: int
     samples: int
     started_s: float  # on the machine's monotonic clock
-    wall_s: float
+    wall_s: float  # between two readings of perf_counter in worker.service.Worker._run
     cpu_s: float  # of the worker, all threads
     device_s: float | None = None  # from its first step to its last by the device's clock; None on the CPU
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
@@ -64,7 +64,7 @@ class Block(Record):
 
 
 class Sample(Record):
-    """What the sampler read once, beside a block. MiB are 2**20 bytes."""
+    """One reading of the sampler, beside a block. MiB are 2**20 bytes."""
 
     at_s: float  # on the machine's monotonic clock
     machine_cpu_percent: float  # all cores, all processes
@@ -89,7 +89,7 @@ class Epoch(Record):
 
 
 class Measurement(Shown, Record):
-    """What one process gave, with all that is needed to do it again."""
+    """The results of one process, with all that is needed to repeat it."""
 
     kind: str  # "comparison" or "training"
     group: str  # key of the comparison or of the training run
@@ -137,7 +137,7 @@ class Measurement(Shown, Record):
 
 
 class Result(BaseModel):
-    """What is measured once for all that it depends on, and kept as JSON."""
+    """A result that is measured once for its inputs, and cached as JSON."""
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
@@ -182,7 +182,7 @@ def save(path: Path, result: BaseModel) -> None:
 
 
 def load(kind: type[Document], path: Path) -> Document | None:
-    """What :func:`save` wrote, or None if it is not there; a damaged file is a BenchlibError that names it."""
+    """Load a document that :func:`save` wrote, or None without a file; a damaged file is a BenchlibError."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         sha256 = document.pop("sha256")
@@ -301,7 +301,7 @@ def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
 
 
 def final_takes(blocks: Iterable[Block]) -> list[Block]:
-    """Of the takes of each block the one that counts: the last that was not disturbed, or the last of all."""
+    """The take of each block that counts: the last undisturbed one, or the last of all."""
     takes: dict[tuple, Block] = {}
     for block in blocks:
         key = (block.epoch, block.round, block.position)
@@ -370,7 +370,7 @@ def _in_one_cell(value: Any) -> Any:
 
 
 def identity(condition: Condition) -> dict[str, Any]:
-    """What a condition is, a column each: its label, its choices, its hyperparameters."""
+    """The columns that identify a condition: its label, its choices, its hyperparameters."""
     chosen = condition.model_dump()
     hyperparameters, without = chosen.pop("hyperparameters"), chosen.pop("without")
     if condition.world_size == 1:

@@ -36,7 +36,7 @@ def early_ends(comparisons: list[Comparison]) -> list[str]:
 
 
 def of_rows(frame: pd.DataFrame) -> list[str]:
-    """What was not steady, not alone, or held back, of all that was measured: a sentence for each kind of trouble."""
+    """Warnings about unsteady, disturbed or throttled measurements: a sentence for each kind of trouble."""
     columns = ["steady", "disturbed", "slows_down", "idle_cores", "accelerator_throttled"]
     steps = wide(frame, "steady").set_index("label").reindex(columns=columns)
     runs = wide(frame, "epoch_s").set_index("label")

@@ -64,14 +64,14 @@ def differences(study: Study) -> pd.DataFrame:
 
 
 def settled(study: Study) -> pd.DataFrame:
-    """What the files of each workload settle."""
+    """The decisions that the files of each workload record."""
     names = dict.fromkeys(one.workload for one in study.every)
     rows = ((name, *pair) for name in names for pair in workloads.load(name).settled.items())
     return pd.DataFrame(rows, columns=["workload", "what", "how"])
 
 
 def neutralised(study: Study) -> pd.DataFrame:
-    """What was another in the check than it is usually, and why."""
+    """The settings that the check changes, and why."""
     rows = []
     for one, _, certificate in certified_conditions(study):
         gated = certificate.condition

@@ -1,4 +1,4 @@
-"""What to measure, checked when it is made; ``benchlib.runner.availability`` asks whether this machine can."""
+"""The choice to measure, checked when it is made; ``benchlib.runner.availability`` asks whether this machine can."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Condition(Strict):
 
     @property
     def details(self) -> list[str]:
-        """What it is beside workload, subject and device, in words; what goes without saying is left out."""
+        """The choices beside workload, subject and device, in words; the usual ones are left out."""
         defaults = _values(workloads.load(self.workload), self.data, {})
         parts = [f"batch {self.batch_size}"]
         if self.learning_rate is not None:

@@ -39,7 +39,7 @@ class Promise(NamedTuple):
 
 
 def inspect(name: str) -> Iterator[Finding]:
-    """What is in the environment ``name``, a line at a time; a BenchlibError where it is not there or cannot answer."""
+    """Yield the contents of environment ``name``, line by line; a BenchlibError where it is missing or broken."""
     environment = environments.find(name)
     yield Finding(f"environment {name}: Python {probe(environment.python, ()).python}, {environment.python}")
     offered = [framework for framework in frameworks.names() if installed.offers(name, framework)]

@@ -56,7 +56,7 @@ COULD_MATTER = (
 
 
 class Placed(Protocol):
-    """What of a condition a worker's variables depend on."""
+    """The choices of a condition that a worker's variables depend on."""
 
     device: str
     world_size: int
@@ -64,7 +64,7 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a worker's process was started with, for its record."""
+    """The variables and knobs that a worker's process was started with, for its record."""
 
     knobs: dict[str, str] = field(default_factory=dict)  # all that were set; "{scratch}" is not filled in
     inherited: dict[str, str] = field(default_factory=dict)  # what counts, and devices, as the parent had it
@@ -72,7 +72,7 @@ class Surroundings:
 
 
 def for_worker(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of the parent's variables those that a worker gets, and where its interpreter finds packages of the user's."""
+    """The parent's variables that a worker gets, and the folder of the user's packages."""
     listed = {*LIBRARIES, *DEVICES, *OTHERS}
     passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
     # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
@@ -120,18 +120,18 @@ def counting_names(condition: Placed) -> list[str]:
 
 
 def for_key(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of the parent's variables those that the numbers of a condition depend on, as far as they are set."""
+    """The parent's variables that the numbers of a condition depend on, as far as they are set."""
     own = {WORKER_FILES: _digest(worker_files(inherited))} if worker_folders(inherited) else {}
     return {name: inherited[name] for name in counting_names(condition) if inherited.get(name)} | own
 
 
 def devices(variables: Mapping[str, str]) -> dict[str, str]:
-    """Of some variables those of ``DEVICES`` that are set; an empty one hides all devices."""
+    """The variables of ``DEVICES`` that are set; an empty one hides all devices."""
     return {name: variables[name] for name in DEVICES if name in variables}
 
 
 def identity(condition: Placed) -> dict[str, object]:
-    """What of the parent's variables numbers depend on: a part of their key, as JSON."""
+    """The parent's variables that numbers depend on: a part of their key, as JSON."""
     return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": for_key(condition, os.environ)}
 
 

@@ -52,7 +52,7 @@ class CreationFailed(BenchlibError):
 
 @dataclass(frozen=True)
 class Requirements:
-    """What an environment is made of."""
+    """The requirements of an environment."""
 
     file: Path
     python: str  # as 3.11
@@ -77,7 +77,7 @@ def folder() -> Path:
 
 
 def requirements_file(name: str) -> Path:
-    """What the environment ``name`` is made of, if it is there."""
+    """The requirements file of the environment ``name``, if it is there."""
     return root() / "environments" / f"{name}.txt"
 
 
@@ -101,7 +101,7 @@ def require(name: object) -> str:
 
 
 def names() -> Iterator[str]:
-    """Of all environments that are there: the default one, then the others by name."""
+    """The names of all environments: the default one, then the others in order."""
     return iter([DEFAULT, *(name for name in registry() if why_absent(name) is None)])
 
 
@@ -214,7 +214,7 @@ def remove(name: str) -> Environment:
 
 
 def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[list[str]]:
-    """What makes the environment at ``place``, whose interpreter will be ``new``, with programs of ``path``."""
+    """The commands that make the environment at ``place``; ``new`` will be its interpreter, ``path`` finds programs."""
     uv = shutil.which("uv", path=path)
     if tuple(map(int, asked.python.split("."))) < OLDEST:
         python = shutil.which(f"python{asked.python}", path=path) or f"python{asked.python}"
@@ -244,7 +244,7 @@ def _uv_env() -> dict[str, str]:
 
 
 def mismatches(asked: Requirements, environment: Environment) -> Iterator[str]:
-    """What an environment that was made here has not, or has in another version, a sentence each."""
+    """The packages that an environment lacks or has in another version, a sentence each."""
     python = probe(environment.python, ()).python
     if python.split(".")[:2] != asked.python.split("."):
         yield f"Python {python}: {asked.file} asks for {asked.python}"

@@ -25,7 +25,7 @@ def effects(
     who: Name = lambda row: row["subject"],
     to: Name = lambda row: row["baseline_subject"],
 ) -> Sentences:
-    """What is shown to be faster than its baseline, and what slower: how often, and ``where`` most."""
+    """The subjects shown to be faster or slower than their baseline: how often, and ``where`` most."""
 
     def answer(study: Study) -> Iterator[str]:
         table = pd.DataFrame(
@@ -54,7 +54,7 @@ def effects(
 
 
 def _count_verdicts(rows: pd.DataFrame, with_place: bool) -> str:
-    """What has a verdict, in how many of its rows; and the first of them, which has the largest effect."""
+    """The number of rows with a verdict, and the first of them, which has the largest effect."""
     first, shown = rows.iloc[0], rows["shown"].iloc[0]
     name = f"{first['name']} in {len(rows)} of {first['of']}" if first["of"] > 1 else first["name"]
     if shown not in (FASTER, SLOWER):
@@ -112,7 +112,7 @@ def overtaking(x: str, unit: str, where: Name) -> Sentences:
 
 
 def soonest(x: str) -> Sentences:
-    """With which value of a column ``x`` each subject is at the threshold soonest, by medians over seeds."""
+    """The value of a column ``x`` with which each subject reaches the threshold first, by medians over seeds."""
 
     def answer(study: Study) -> Iterator[str]:
         for who, rows in study.rows("epochs_to_threshold").groupby("subject", sort=False):
@@ -156,7 +156,7 @@ def best(x: str) -> Sentences:
 
 
 def impossible(study: Study) -> Iterator[str]:
-    """What cannot be run here, and why."""
+    """The conditions that cannot run here, and why."""
     rows = study.rows("throughput_ratio")
     for _, row in rows[rows["reason"].notna()].iterrows():
         yield f"{row['task']}: {spelled(row['subject'])} is {row['why']}: {row['reason']}"
@@ -208,7 +208,7 @@ def agreements(study: Study) -> Iterator[str]:
 
 
 def different_models(study: Study) -> Iterator[str]:
-    """Of each task and subject whose model is not certified to be the reference's."""
+    """The tasks and subjects whose model is not certified as the reference's."""
     runs = study.runs
     others = runs.loc[runs["models"] != SAME, ["task", "subject"]].drop_duplicates() if len(runs) else runs
     for task, who in others.itertuples(index=False, name=None):

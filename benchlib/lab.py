@@ -329,7 +329,7 @@ class Lab:
                     progress.step(str(certificate))
 
     def _cached(self, kind: type[Cached], path: Path) -> Cached | None:
-        """What is in the cache, unless it crashed in another lab and is measured again by this one."""
+        """The cached result, unless it crashed in another lab and is measured again by this one."""
         return self._drop_if_retried(path.stem, cache.load_or_set_aside(kind, path))
 
     def _drop_if_retried(self, file: str, found: Cached | None) -> Cached | None:
@@ -394,7 +394,7 @@ class Lab:
     def _load_or_measure(
         self, kind: type[Cached], path: Path, code: Unchanged, what: str, measure: Callable[[], Cached]
     ) -> Cached:
-        """What is in a file, or is measured by ``code`` and written there."""
+        """Load a result from a file, or measure it by ``code`` and write it there."""
         if known := self._cached(kind, path):
             return known
         if self.measures is Measures.NOTHING:

@@ -95,7 +95,7 @@ def escape(text: str) -> str:
 
 
 def _comments(frame: pd.DataFrame) -> list[str]:
-    """What stands behind each row: the keys of its files, if it has any."""
+    """The comment behind each row: the keys of its files, if it has any."""
     files = frame[FILES] if FILES in frame else [""] * len(frame)
     return [f" {COMMENT} {keys}" if isinstance(keys, str) and keys else "" for keys in files]
 

@@ -1,4 +1,4 @@
-"""What each result shows of itself: its numbers in tables, as HTML in a notebook, as lines of text in a script."""
+"""The representations of results: numbers in tables, as HTML in a notebook, as lines of text in a script."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ shown.RENDERERS.update(html=html, text=text, figure=figure)
 
 @functools.singledispatch
 def parts(result: Shown) -> Parts:
-    """What ``result`` shows."""
+    """The tables that ``result`` shows, with their captions."""
     raise NotImplementedError(f"a {type(result).__name__} has no tables")
 
 
@@ -139,7 +139,7 @@ def _(certificate: Certificate) -> Parts:
 
 
 def _evidence(certificate: Certificate) -> str:
-    """What was compared, and what not; what rounding explained; with which versions."""
+    """The evidence of a certificate: compared and uncompared cases, differences by rounding, and versions."""
     met = [name for name, one in certificate.exercised.items() if one]
     forgiven = [one for check in certificate.checks for one in check.forgiven]
     largest = sorted(forgiven, key=lambda one: one.difference, reverse=True)[:MOST_FORGIVEN]

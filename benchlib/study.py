@@ -54,7 +54,7 @@ class WrongChoice(BenchlibError):
 
 @dataclass
 class Part:
-    """What is measured together: a comparison, or training runs within their ``limits``."""
+    """A group measured together: a comparison, or training runs within their ``limits``."""
 
     conditions: list[Condition]
     task: str  # if not given, the workload and its data
@@ -233,13 +233,13 @@ class Study:
 
     @property
     def metric(self) -> str:
-        """What the training runs are evaluated by, with its unit, for an axis."""
+        """The metric of the training runs, with its unit, for an axis."""
         first = self._first_trained
         return f"{data.title(first.data)} {metrics.label(workloads.load(first.workload))}"
 
     @property
     def caveat(self) -> str:
-        """What makes the metric another than that of the whole original data; it stands beside every one."""
+        """The reason why the metric is not that of the whole original data; it stands beside every one."""
         return data_warning(self._first_trained, self.inputs)
 
     @cached_property
@@ -287,15 +287,15 @@ class Study:
         return every
 
     def rows(self, quantity: str) -> pd.DataFrame:
-        """Of a quantity in the frame, with what else is known of their conditions (see ``tables.wide``)."""
+        """The rows of a quantity in the frame, with the other values of their conditions (see ``tables.wide``)."""
         return wide(self.frame, quantity)
 
     def warnings(self) -> list[str]:
-        """What makes some numbers less sure than they look, but for the width of intervals."""
+        """The faults that make some numbers less sure than they look, beside the width of intervals."""
         return [*caveats.of_rows(self.frame), *caveats.throttled_blocks(self.measured)]
 
     def failures(self) -> pd.DataFrame:
-        """What failed, a row a process."""
+        """The failures, a row a process."""
         others = failures_of([], self.certificates.values()), failures_beside(self.ceiling, self.timers)
         every = [*(one.failures() for one in self.measured), *others]
         return pd.concat([one for one in every if len(one)] or every[-1:], ignore_index=True)
@@ -341,7 +341,7 @@ class Study:
         scrapbook.glue("summary", {**self.summary(), **more})
 
     def summary(self) -> dict[str, Any]:
-        """What the report needs, in plain types. Paths are relative to the folder of results."""
+        """The report's input, in plain types. Paths are relative to the folder of results."""
         folder = self.folder / "tables"
         drawn = {file: caption for caption, files in self._figures.values() for file in files[:-1]}
         saved = {files[-1]: f"What the figure shows. {caption}" for caption, files in self._figures.values()}
@@ -447,7 +447,7 @@ def ceiling_text(ceiling: Ceiling) -> str:
 
 
 def failures_beside(ceiling: Ceiling | None, timers: Iterable[SyncCheck] = ()) -> pd.DataFrame:
-    """What failed beside comparisons and runs, as ``comparison.failures()``; ``file`` is the folder."""
+    """The failures beside comparisons and runs, as ``comparison.failures()``; ``file`` is the folder."""
     rows = [(str(one.condition), "timer", 0, 0, one.failure, "timers/", one.crashed) for one in timers if one.failure]
     if ceiling:
         limits = f"the machine's limits on {ceiling.device}"

@@ -161,7 +161,7 @@ def _reasons(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def heading(name: str) -> str:
-    """Of a column, as people read it."""
+    """The heading of a column, as people read it."""
     words, _, last = name.rpartition("_")
     plain = f"{words} ({UNITS[last]})" if words and last in UNITS else name
     return HEADINGS.get(name, plain.replace("_", " "))
@@ -310,7 +310,7 @@ class Column:
     ends: bool | None = None  # of a quantity: with its interval; None: if it is one of WITH_INTERVAL
 
     def values(self, rows: pd.DataFrame) -> dict[str, list[Any] | pd.Series]:
-        """By name, the columns of a table of these rows of :func:`wide`."""
+        """The columns of a table of these rows of :func:`wide`, by name."""
         if isinstance(self.of, tuple):
             return {f"{self.name}{end}": rows[of] for end, of in zip(("", "_low", "_high"), self.of, strict=True)}
         if callable(self.of):
@@ -383,7 +383,7 @@ RUNS = Listed("The training runs.", lambda of: of.runs.drop(columns=["task", "pa
 
 
 def verdict(row: pd.Series) -> str | None:
-    """What a row's ratio shows, or why there is none."""
+    """The verdict on a row's ratio, or why there is none."""
     return row["why"] if pd.isna(row["verdict"]) else row["verdict"]
 
 
@@ -393,7 +393,7 @@ def disturbed_note(name: str = "why") -> Value:
 
 
 def left_out(row: pd.Series) -> str | None:
-    """Of how many training runs of a row the times do not count, in words."""
+    """The number of training runs of a row whose times do not count, in words."""
     return f"{row['left_out']} of {row['runs']} (disturbed)" if row["left_out"] else None
 
 
@@ -463,7 +463,7 @@ def ends_text(ordered: list[str]) -> str:
 
 
 def failed(frame: pd.DataFrame) -> HTML:
-    """What failed (a row each, with its ``label`` and ``failure``), the same failures of a condition together."""
+    """The failures (a row each, with its ``label`` and ``failure``), equal ones of a condition together."""
     if not len(frame):
         return bullets(["Nothing failed."])
     by_failure = frame.assign(label=frame["label"].map(spelled)).groupby(["label", "failure"], sort=False)

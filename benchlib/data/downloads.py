@@ -72,7 +72,7 @@ class FileSet:
         return found and found.parent
 
     def identity(self) -> str:
-        """What the data is: a hash of the files' hashes, which :meth:`paths` makes sure of."""
+        """A hash of the files' hashes, which :meth:`paths` verifies."""
         return hashlib.sha256("".join(self.sha256.values()).encode()).hexdigest()
 
     def paths(self) -> dict[str, Path]:

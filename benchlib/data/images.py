@@ -1,4 +1,4 @@
-"""What is done to images before a framework sees them: size, channels, standardisation, and balanced subsets."""
+"""Preparation of images for all frameworks: size, channels, standardisation, and balanced subsets."""
 
 from __future__ import annotations
 

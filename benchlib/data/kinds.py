@@ -59,7 +59,7 @@ def _select_balanced(labels: np.ndarray, samples: int | None) -> np.ndarray | sl
 
 
 def _namer(form: str) -> Callable[[Chosen], str]:
-    """Of a condition, this with its hyperparameters filled in, and the ``{side}`` of padding."""
+    """A function that fills a condition's hyperparameters, and the ``{side}`` of padding, into ``form``."""
 
     def name(condition: Chosen) -> str:
         side = "before" if workloads.load(condition.workload).pads_before else "after"

@@ -26,7 +26,7 @@ def require(condition: Chosen) -> None:
 
 
 def identity(name: str) -> str:
-    """What the data set is, wherever it lies. Empty where nothing is read."""
+    """The identity of a data set, wherever its files are. Empty where nothing is read."""
     return data.module(name).identity() if data.get(name).kind else ""
 
 

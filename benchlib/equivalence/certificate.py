@@ -1,4 +1,4 @@
-"""What the equivalence gate found for one condition, which can be compared with another."""
+"""The certificate: the gate's result for one condition, which can be compared with another."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Check(BaseModel):
 
     @property
     def why(self) -> str:
-        """What is wrong, in words; empty if nothing is."""
+        """The reason of a failure, in words; empty if there is none."""
         if self.difference > self.tolerance:
             return f"{self.at} differs by {self.difference:.1e}, {self.tolerance:.0e} allowed"
         if self.unseen:
@@ -78,7 +78,7 @@ class Check(BaseModel):
 
 
 class Certificate(Shown, BaseModel):
-    """What the gate found for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
+    """The gate's result for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -143,7 +143,7 @@ class Certificate(Shown, BaseModel):
 
     @property
     def unexercised(self) -> list[str]:
-        """What the data can contain, and was not among what was compared: nowhere, or not all of it."""
+        """The cases that the data can contain and that were compared nowhere, or not completely."""
         return [name for name, met in self.exercised.items() if not met]
 
     def table(self) -> pd.DataFrame:
@@ -164,7 +164,7 @@ class Certificate(Shown, BaseModel):
 
 
 def coverage_gaps(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
-    """By workload, what one of its certificates at least is of no sample of: of several sizes or data each counts."""
+    """By workload, the cases that at least one of its certificates has no sample of."""
     unmet: dict[str, dict[str, None]] = {}
     for one in certificates:
         if one.unexercised:

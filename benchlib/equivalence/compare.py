@@ -47,7 +47,7 @@ TRAINED, FED, FED_STEPS = "training", "training from given weights", "steps from
 
 
 class Own(NamedTuple):
-    """By how much an array of the reference differs from itself, and what was done for that."""
+    """The difference of an array of the reference from itself, and the change that caused it."""
 
     difference: float
     by: str  # weights moved by so many units in the last digit, or another lane
@@ -89,7 +89,7 @@ def certify(
 
 
 def without_training(certificate: Certificate, failure: Failure, failed: Whose) -> Certificate:
-    """What the certificate comes to where a longer training was asked for and ``failed`` could not be trained."""
+    """The certificate where a longer training was required and ``failed`` could not be trained."""
     reason = f"the longer training of the {failed} failed: {failure}"
     return certificate.model_copy(update={"reason": reason, "failure": failure, "failed": failed, "checks": []})
 
@@ -158,7 +158,7 @@ def steps_until_parting(losses: np.ndarray, expected: np.ndarray, tolerance: flo
 
 
 def _relative_distances(losses: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """By how much losses differ, relatively, step by step; infinite where one is no number."""
+    """The relative differences of losses, step by step; infinite where one is not a number."""
     apart = np.abs(losses - expected) / np.maximum(np.abs(expected), np.finfo(np.float32).tiny)
     return np.where(np.isfinite(apart), apart, np.inf)
 
@@ -234,7 +234,7 @@ def small_gradients(found: Mapping[str, np.ndarray], expected: Mapping[str, np.n
 
 
 def rounding(arrays: Mapping[str, np.ndarray], moved: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    """By how much gradients and updates differ from those of ``moved`` weights, in the median: some may meet a kink."""
+    """The median difference of gradients and updates from those of ``moved`` weights: some may meet a kink."""
     names = [name for name in moved[0].keys() & arrays.keys() if _quantity(name) in {"gradients", "updates"}]
     return {name: float(np.median([_size(one[name] - arrays[name]) for one in moved])) for name in names}
 
@@ -284,7 +284,7 @@ def nearest_differences(differences: Differences, own: Mapping[str, Own], found:
 def own_differences(
     moved: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float], by: str
 ) -> dict[str, Own]:
-    """By how much each array of the reference's trials differs from what it is once ``moved``, and ``by`` what."""
+    """The difference of each array of the reference's trials from its ``moved`` one, and the cause (``by``)."""
     trials = {_trial(name) for name in moved}
     of_trials = {name: array for name, array in expected.items() if _trial(name) in trials}
     of_quantities = differences(moved, of_trials, allowed).values()
@@ -305,7 +305,7 @@ def _quantity(name: str) -> str:
 
 
 def _repetition_differences(found: Mapping[str, np.ndarray], allowed: Mapping[str, float]) -> dict[str, float]:
-    """By how much the first trial, made again, differs from itself."""
+    """The differences of the first trial from its repetition."""
     again = {name.replace(f"{AGAIN}/", "0/", 1): one for name, one in found.items() if _trial(name) == AGAIN}
     first = {name: found[name] for name in again if name in found}
     quantities = {name: allowed["repetition"] for name in allowed if name != "repetition"}
@@ -316,7 +316,7 @@ def _repetition_differences(found: Mapping[str, np.ndarray], allowed: Mapping[st
 def _floors(
     quantity: str, trial: str, names: Collection[str], expected: Mapping[str, np.ndarray], tolerance: float
 ) -> dict[str, float]:
-    """What the differences of some arrays are relative to, at least."""
+    """The least sizes that the differences of some arrays are relative to."""
     most = max((float(np.abs(expected[name]).max()) for name in names if name in expected), default=0.0)
     floors = dict.fromkeys(names, NEGLIGIBLE * most)
     if quantity not in {"updates", "state"}:
@@ -403,7 +403,7 @@ def _check(quantity: str, differences: Mapping[str, float], tolerance: float, ow
 def _dropout_checks(
     condition: Condition, found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
 ) -> list[Check]:
-    """What dropout did where the workload declares it, and how far steps moved the weights: see ``worker.check``."""
+    """The checks of dropout, where the workload declares it, and of the steps' lengths: see ``worker.check``."""
     seen = {name.partition("/")[2]: array for name, array in found.items() if _trial(name) == DROPOUT}
     if not seen:
         return []
@@ -462,14 +462,14 @@ def _dropout_checks(
 
 
 def _factors(found: np.ndarray, expected: np.ndarray) -> list[float]:
-    """By how much, relatively, each of some sizes is larger or smaller than is expected."""
+    """The relative difference of each size from the expected one."""
     floor = NEGLIGIBLE * expected.max() + np.finfo(np.float32).tiny
     ratios = (found + floor) / (expected + floor)
     return _finite(np.maximum(ratios, 1 / ratios) - 1)
 
 
 def _finite(differences: Iterable[float]) -> list[float]:
-    """What is no number is no small difference: the largest of several would pass it over."""
+    """Make what is not finite infinite: the largest of several differences would pass nan over."""
     return [float(one) if np.isfinite(one) else np.inf for one in differences]
 
 

@@ -73,7 +73,7 @@ def adapt(condition: Condition) -> Condition:
 
 
 def prerequisites(condition: Condition) -> list[Condition]:
-    """What has to be the same before a gated condition can be: mixed precision in fp32, several processes in one."""
+    """The conditions that must be certified first: mixed precision in fp32, several processes in one."""
     one = {"world_size": 1, "threads": None, "communication": True} if condition.world_size > 1 else {}
     exact = {"precision": "fp32"} if condition.precision != "fp32" else {}
     changes = [{**one, **exact}, one, exact]
@@ -87,7 +87,7 @@ def reason(condition: Condition, name: str) -> str:
 
 
 def reference(condition: Condition) -> Condition:
-    """What a gated condition is compared with: PyTorch (or the first framework that is there), eager if it has that, on
+    """The reference of a gated condition: PyTorch (or the first framework that is there), eager if it has that, on
     the CPU, in the default environment (or the first by name that offers one of the workload's frameworks) and lane, in
     one process. It is the same for every condition of a workload: two that are the same as it are the same.
     """
@@ -272,7 +272,7 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
 
 
 def _group_alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
-    """By all that a process has once."""
+    """Group conditions that can share a process."""
     groups: dict[tuple, list[Condition]] = {}
     for condition in conditions:
         alike = (
@@ -290,7 +290,7 @@ def _group_alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
 
 
 class _Expected:
-    """What the references computed, which other threads may have to wait for."""
+    """The results of the references, for which other threads may have to wait."""
 
     def __init__(self, rounded: Rounded) -> None:
         self.found: dict[Condition, Computed] = {}
@@ -306,7 +306,7 @@ class _Expected:
             self._changed.notify_all()
 
     def wait_for(self, condition: Condition) -> Computed | None:
-        """What the condition's reference computed, once it has; None: the condition is the reference."""
+        """The results of the condition's reference, once they are there; None: the condition is the reference."""
         its = reference(condition)
         if condition == its:
             return None
@@ -400,7 +400,7 @@ def _compute_groups(
 
 @contextmanager
 def _share_of_cores(shares: SimpleQueue[list[int]]) -> Iterator[None]:
-    """What this thread starts is bound to a share: as many threads as all cores would wait for each other's."""
+    """Bind the processes of this thread to a share of the cores, so that their threads do not compete."""
     every, share = os.sched_getaffinity(0), shares.get()
     try:
         os.sched_setaffinity(0, share or every)
@@ -439,7 +439,7 @@ class _Workers:
 def _compute_group(
     group: _Group, prepare: Callable[[Condition], Job], expected: _Expected, patience_s: float, workers: _Workers
 ) -> Iterator[tuple[Condition, Computed]]:
-    """What conditions of a group compute in one process, one after another, up to the first that fails."""
+    """The results of a group's conditions in one process, one after another, up to the first failure."""
     condition, worker, opened = group.take(), None, False
     known: dict[str, Path] = {}
     try:

@@ -1,4 +1,4 @@
-"""By how much two frameworks may differ and be the same model: what the equivalence gate allows, and forgives."""
+"""The tolerances of the equivalence gate: the differences that it allows and forgives."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class _Beside:
         self._allowed = tolerances(condition)
 
     def add(self, arrays: Arrays, trial: int = 0) -> Arrays:
-        """What the condition computed in ``trial``; returns it."""
+        """Add and return the condition's results of ``trial``."""
         if self._expected is None:
             return arrays
         self._rounded.run_missing_trial(self._reference, trial, self._expected)
@@ -112,7 +112,7 @@ class _Beside:
         return arrays
 
     def _zeros(self, trial: int, arrays: Arrays, differences: Differences) -> dict[str, Own]:
-        """What counts as 0 in ``trial``."""
+        """The arrays that count as 0 in ``trial``."""
         its = self._rounded.run_moved_trials(self._reference, trial)
         if its is None:
             return {}
@@ -170,7 +170,7 @@ class Rounded:
                 expected |= self._run_trial(reference, trial)
 
     def _find(self, reference: Condition, trial: int, expected: Arrays, lane: str, moved: int) -> dict[str, Own] | None:
-        """Nothing where outputs differ by more than a condition's may; None: it could not be asked."""
+        """The reference's own differences; empty where outputs differ too much; None: its worker failed."""
         by = describe_rounding(lane, moved)
         if (reference, trial, by) not in self._own:
             try:
@@ -208,7 +208,7 @@ class Rounded:
 
 
 def describe_rounding(lane: str, moved: int) -> str:
-    """What makes the reference differ from itself, in words."""
+    """The change that makes the reference differ from itself, in words."""
     if not moved:
         return f"its lane {lane}"
     return f"moved by {units(moved)}" + (f", the {moved - 1}. time" if moved > 2 else "")
@@ -226,7 +226,7 @@ def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: b
 
 
 def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
-    """With the hyperparameters that the condition is measured with. Mixed precision has the optimizer of fp32."""
+    """Probe with the hyperparameters that the condition is measured with. Mixed precision has the optimizer of fp32."""
     usual = replace(job, condition=compare.with_usual_rate(condition))
     recording.require_inputs(worker, usual, worker.ask("build", **usual.document()))
     workload = workloads.load(condition.workload)

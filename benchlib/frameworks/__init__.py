@@ -38,7 +38,7 @@ ones finite.
 
 
 class Session(Protocol):
-    """What a framework's file offers a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
+    """The interface of a framework to a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
 
     Construction selects device, mode and precision and sets ``knobs`` (see ``benchlib.provenance.knobs``), for the
     whole process; one that the framework does not have is a BenchlibError. Nothing here times anything.
@@ -118,7 +118,7 @@ class Session(Protocol):
         """
 
     def to_numpy(self, value: Any) -> np.ndarray:
-        """What :meth:`step` returned, as numpy."""
+        """The result of :meth:`step`, as numpy."""
 
     def settings(self) -> dict[str, str | int | float | bool]:
         """What is in force now and changes speed: threads, device name, TF32 ...: read back from the framework, not
@@ -287,7 +287,7 @@ def _literal(path: Path, changed: int, constant: str, default: Any) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _assignments(path: Path, changed: int) -> dict[str, ast.expr]:
-    """What is assigned to names at the top of a file."""
+    """The values assigned to names at the top of a file."""
     try:
         body = ast.parse(path.read_bytes()).body
     except SyntaxError as error:

@@ -279,7 +279,7 @@ class Session:
         return tuple(map(self.to_numpy, outputs))
 
     def predictions(self, batch: tuple[Array, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if self._predict is None:
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
         return np.asarray(self._predict(self._trained, self._kept, batch[: -self._targets]))
@@ -392,7 +392,7 @@ class Session:
 
     @staticmethod
     def _state_of(model: nnx.Module) -> Arrays:
-        """What else than weights a model holds now: running statistics, and how often dropout has drawn."""
+        """The state of a model beside its weights: running statistics, and how often dropout has drawn."""
         kept = nnx.state(model, nnx.Not(nnx.Param))
         return {_key(path): variable.get_value() for path, variable in nnx.to_flat_state(kept)}
 
@@ -408,7 +408,7 @@ class Session:
         }
 
     def _random(self, kept: Arrays) -> Arrays:
-        """Of what a model holds the state of dropout's generators."""
+        """The part of a model's state that dropout's generators hold."""
         return {
             key: kept[key] for key, (_, variable) in self._kept_variables.items() if isinstance(variable, nnx.RngState)
         }
@@ -443,7 +443,7 @@ class _Layout:
         return np.moveaxis(array, (0, 1), (-1, -2)) if self._turned or self._joined else array
 
     def to_workload(self, array: np.ndarray) -> np.ndarray:
-        """And back."""
+        """From (..., inputs, outputs) to the workload's layout."""
         if not (self._turned or self._joined):
             return array
         array = np.moveaxis(array, (-1, -2), (0, 1))
@@ -451,7 +451,7 @@ class _Layout:
 
 
 def _layouts(model: nnx.Module) -> dict[str, _Layout]:
-    """Of all weights and running statistics of a model, by the workload's names."""
+    """The layouts of all weights and running statistics of a model, by the workload's names."""
     layouts = {}
     for path, module in nnx.iter_modules(model):
         names = next((names for kind, names in _NAMES.items() if isinstance(module, kind)), {})

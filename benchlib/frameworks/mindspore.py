@@ -302,7 +302,7 @@ class Session:
             return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
         self._built.set_train(False)  # what decodes asks the model's parts, and has no place for casts at its ends
@@ -344,7 +344,7 @@ class Session:
         self._schedule = schedule(optimizer, self._values) if schedule else None
 
     def _optimizer_step(self, optimizer: nn.Optimizer) -> tuple[Callable, list[str]]:
-        """What takes a step of it with given gradients, and the names of the weights that these are of, in order."""
+        """A function that takes a step with given gradients, and the names of their weights, in order."""
         update = self._updating(optimizer)
         order = [name for each in optimizer.parameters for name, one in self._trained.items() if one is each]
         return ms.jit(update) if self._graph else update, order
@@ -425,7 +425,7 @@ class Session:
         return mixed
 
     def _reducer(self, parameters: Iterable[Parameter]) -> Callable:
-        """Of gradients: their mean over the processes of the group."""
+        """A function that averages gradients over the processes of the group."""
         if self._world_size == 1:
             return _same
         return nn.DistributedGradReducer(parameters, mean=True, degree=self._world_size)

@@ -190,7 +190,7 @@ class Session:
             return tuple(map(_numpy, outputs if isinstance(outputs, tuple) else (outputs,)))
 
     def predictions(self, batch: tuple[NDArray, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
         self._correct_variances()
@@ -237,7 +237,7 @@ class Session:
             return [("Dropout", _numpy(given), _numpy(left)) for given, left in seen]
 
     def to_numpy(self, value: NDArray) -> np.ndarray:
-        """What :meth:`step` returned, as a float32 copy; a loss without the dimension that MXNet has to give it."""
+        """The result of :meth:`step`, as a float32 copy; a loss without the dimension that MXNet has to give it."""
         array = _numpy(value)
         return array.reshape(()) if self._trains else array
 
@@ -267,7 +267,7 @@ class Session:
         return {"mxnet": mx.__version__, "openblas": config().decode().split()[1]}
 
     def _compile(self) -> None:
-        """Of the network: what is called next is traced, and compiled anew."""
+        """Compile the network: its next call is traced and compiled again."""
         self._network.hybridize(backend=self._backend, static_alloc=True, static_shape=True)
 
     def _array(self, array: np.ndarray) -> NDArray:
@@ -280,7 +280,7 @@ class Session:
         return loss
 
     def _forget_gradients(self) -> None:
-        """Or an update of some weights would move the others with them."""
+        """Reset the gradients: an update of some weights would move the others with them."""
         for parameter in self._trained.values():
             parameter.zero_grad()
             parameter.data()._fresh_grad = False  # as in Trainer: this one has not been computed

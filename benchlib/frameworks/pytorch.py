@@ -258,7 +258,7 @@ class Session:
             return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
         with self._set_training(training=False), torch.no_grad(), self._mixed_precision():
@@ -385,7 +385,7 @@ class Session:
         return output.detach(), gradients
 
     def _gradients_of_step(self, batch: tuple[Tensor, Tensor]) -> dict[str, np.ndarray]:
-        """What an operator's step computes and throws away, seen meanwhile; what it leaves out is not among them."""
+        """The gradients that an operator's step computes and discards; those that it leaves out are not there."""
         seen: dict[str, Tensor] = {}
         tensors = {"input": batch[0], **self._trained}
         hooks = [one.register_hook(partial(seen.__setitem__, name)) for name, one in tensors.items()]

@@ -211,7 +211,7 @@ class Session:
         return tuple(map(self.to_numpy, outputs))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if self._predict is None:
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
         return self._predict(batch[: -self._targets]).numpy()
@@ -323,7 +323,7 @@ class _Layout:
         return np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2))) if self._turned else array
 
     def to_workload(self, array: np.ndarray) -> np.ndarray:
-        """And back, as a copy."""
+        """From (..., inputs, outputs) to the workload's layout, as a copy."""
         if self._turned:
             array = np.moveaxis(array, (-1, -2), (0, 1))
         if self._image:
@@ -339,7 +339,7 @@ class _Layout:
 
 
 def _layouts(layer: keras.Layer, path: str = "") -> Iterator[_Layout]:
-    """Of all weights and running statistics of a model, by the names of the attributes that its layers are."""
+    """The layouts of all weights and running statistics of a model, by the names of its layers' attributes."""
     inner = list(_layers_of(layer))
     of_inner = {id(variable) for _, one in inner for variable in one.weights}
     for variable in layer.weights:

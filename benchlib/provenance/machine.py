@@ -41,7 +41,7 @@ def describe() -> dict[str, Any]:
 
 
 def identity(device: str) -> dict[str, Any]:
-    """What of the machine a measurement on ``device`` depends on: a part of its key."""
+    """The parts of the machine that a measurement on ``device`` depends on: a part of its key."""
     of_device = {"cuda": ("gpus",), "npu": ("npus", "cann")}.get(device, ())
     names = ("cpu", "cores", "cpu_quota", "memory_gib", "governor", "huge_pages", *of_device)
     return {name: describe()[name] for name in names}

@@ -28,7 +28,7 @@ class Need(Strict):
 
 
 def declared_needs(framework: str) -> list[Need]:
-    """What a framework's file declares in ``NEEDS``; a BenchlibError that names the file where that is no need."""
+    """The needs that a framework's file declares in ``NEEDS``; a BenchlibError names the file of a wrong one."""
     try:
         needs = [Need(**arguments) for arguments in frameworks.needs(framework)]
         for need in needs:
@@ -41,13 +41,13 @@ def declared_needs(framework: str) -> list[Need]:
 
 
 def why_missing(needs: Iterable[Need], framework: str, environment: str) -> str | None:
-    """What an environment lacks of a framework's needs, and what to do; None: nothing."""
+    """The missing need of a framework in an environment, and what to do; None: none is missing."""
     each = ((need, lacking) for need in needs for lacking in _missing_parts(need, framework, environment))
     return next((need.otherwise.replace("{lacking}", lacking) for need, lacking in each), None)
 
 
 def _missing_parts(need: Need, framework: str, environment: str) -> Iterator[str]:
-    """What of a need is not there."""
+    """The parts of a need that are missing."""
     own = installed.module(environment, frameworks.package(framework))
     folder = Path(own.place).parent
     if need.modules and not any(installed.module(environment, name).place for name in need.modules):
@@ -62,7 +62,7 @@ def _missing_parts(need: Need, framework: str, environment: str) -> Iterator[str
 
 @functools.cache
 def _unlinked_libraries(folder: Path, pattern: str) -> str:
-    """What the dynamic linker does not find here of what a library needs: of the one that lacks least."""
+    """The libraries that the dynamic linker does not find, for the candidate that lacks the fewest."""
     libraries = sorted(folder.glob(pattern))
     if not libraries:
         return f"{Path(pattern).name} itself, which this build comes without"

@@ -60,7 +60,7 @@ class Chips:
 
 
 def _visible(text: str) -> list[dict[str, Any]]:
-    """Of the chips in a table those that ASCEND_RT_VISIBLE_DEVICES lets workers see; None is what is not a number."""
+    """The chips in a table that ASCEND_RT_VISIBLE_DEVICES makes visible; None for a value that is not a number."""
     every = [match.groupdict() for match in _CHIP.finditer(text)]
     for chip in every:
         cells = [(what, cell) for what, cell in chip.items() if what != "name"]

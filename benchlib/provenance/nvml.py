@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of the GPUs that workers may use, through NVML (the extra ``nvidia``)."""
+"""The GPUs that workers may use, read from NVIDIA's driver through NVML (the extra ``nvidia``)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gpus() -> tuple[dict[str, Any], ...]:
 
 @functools.cache
 def handles() -> list[Any]:
-    """Of the GPUs of CUDA_VISIBLE_DEVICES, in its order, up to the first that does not exist, as CUDA reads it."""
+    """The handles of the GPUs of CUDA_VISIBLE_DEVICES, in order, up to the first missing one, as CUDA reads it."""
     if pynvml is None or not ask(lambda: pynvml.nvmlInit() or True, False):
         return []
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -40,7 +40,7 @@ def handles() -> list[Any]:
 
 
 def ask(question: Callable[[], Any], otherwise: Any = None) -> Any:
-    """What NVML answers; ``otherwise`` where it has no answer: this GPU does not support it, or not now."""
+    """NVML's answer; ``otherwise`` where it has none: this GPU does not support it, or not now."""
     try:
         return question()
     except pynvml.NVMLError:

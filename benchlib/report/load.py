@@ -1,4 +1,4 @@
-"""What the notebooks of a folder of results gave: summaries, frames and measurements; and what of it is missing."""
+"""The results of a folder's notebooks: summaries, frames and measurements; and which of them are missing."""
 
 from __future__ import annotations
 

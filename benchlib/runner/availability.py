@@ -77,7 +77,7 @@ def require(conditions: Iterable[Condition]) -> None:
 
 
 def _folder(condition: Condition) -> str | None:
-    """What is wrong with the folder for temporary files, where compiled kernels and a group's socket lie."""
+    """The fault of the folder for temporary files, which holds compiled kernels and a group's socket."""
     place = tempfile.gettempdir()
     compiles = frameworks.compiles(condition.framework, condition.mode, "cpu")
     longest, grouped = process_group.LONGEST_FOLDER, condition.world_size > 1
@@ -93,7 +93,7 @@ def _folder(condition: Condition) -> str | None:
 
 
 def _processors(condition: Condition) -> str | None:
-    """What is missing of cores, devices or a path to them."""
+    """The lack of cores, devices or a path to them."""
     device, number, threads = condition.device, condition.world_size, condition.threads or 1
     if number > 1 and not frameworks.launcher(condition.framework):
         return f"world_size: {condition.framework} has no path to data-parallel training"

@@ -47,7 +47,7 @@ class Job:
         return Batches(self.data, self.condition.batch_size, self.orders).order_digest(epoch)
 
     def hashes(self) -> dict[str, str]:
-        """Of what a worker is given: ``data``, ``order`` of its first epoch (empty for an operator), ``weights``."""
+        """Hashes of the inputs: ``data``, ``order`` of its first epoch (empty for an operator), ``weights``."""
         return {"data": files.digest(self.data), "order": self.order(), "weights": files.digest(self.weights)}
 
     def depends_on(self, procedure: str) -> dict[str, Any]:

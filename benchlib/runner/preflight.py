@@ -1,4 +1,4 @@
-"""What cannot be measured is refused before anything starts: each is a BenchlibError that says what to do."""
+"""Checks before anything starts: each refusal is a BenchlibError with its remedy."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class GroupUsage:
         return SimpleNamespace(rss=sum(process.memory_info().rss for process in self._all()[1:]))
 
     def children(self, recursive: bool = True) -> list[psutil.Process]:
-        """What the ranks have started."""
+        """The processes that the ranks have started."""
         return [child for rank in self._all()[1:] for child in rank.children(recursive)]
 
     def _all(self) -> list[psutil.Process]:

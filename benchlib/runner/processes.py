@@ -88,7 +88,7 @@ class WorkerProcess:
     def ask(
         self, do: str, tick: Tick | None = None, each: Callable[[dict], None] = lambda block: None, **details: Any
     ) -> dict:
-        """Send a request and return its answer; ``tick`` is called while waiting, ``each`` gets the blocks before."""
+        """Call do_NAME of ``worker.service.Worker``; ``tick`` is called meanwhile, ``each`` gets earlier blocks."""
         self.begin(do, **details)
         while "block" in (answer := self.finish(do, tick)):
             each(answer["block"])
@@ -130,7 +130,7 @@ class WorkerProcess:
         return self.channel.pids if self._group else [self.process.pid]
 
     def map_children(self, do: Callable[[psutil.Process], Any]) -> list[Any]:
-        """What ``do`` gives of each process that the worker has started and that still runs."""
+        """Call ``do`` for each running process that the worker has started; return the results."""
         given = []
         with contextlib.suppress(psutil.Error):
             for child in self.cpu.children(recursive=True):

@@ -41,7 +41,7 @@ def record_import(measurement: Measurement, worker: WorkerProcess) -> None:
 
 
 def versions(condition: Condition) -> dict[str, str]:
-    """Of Python, a condition's framework, what that imports beside it, its compiler and plug-ins: by name."""
+    """The versions of Python, the framework, its imports, its compiler and plug-ins, by name."""
     here = {**installed.versions(condition.framework, condition.environment), **installed.compiler(condition)}
     return {**here, **plugins.of_condition(condition.framework, condition.workload, condition.data)}
 
@@ -67,7 +67,7 @@ def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> Non
 
 
 def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
-    """What a worker has imported has to be among the hashed files ``known``, by module: it is in the key."""
+    """Require that all imports of a worker are among the hashed files ``known``, by module: they are in the key."""
     files = worker.ask("imported", beside=env_vars.worker_folders(os.environ))["files"]
     # A worker has imported the package of each workload that a plug-in adds a file to, whatever it was asked for.
     extended = {name for name in files if len(getattr(sys.modules.get(name), "__path__", ())) > 1}

@@ -28,7 +28,7 @@ BLOCKS, BLOCK_S, WARM_UP_LIMIT_S = 5, 0.1, 5.0
 
 
 class Ceiling(Result):
-    """Of one device in one precision; ``best`` says for each limit which condition reached it."""
+    """The limits of one device in one precision; ``best`` says for each limit which condition reached it."""
 
     device: str
     precision: str
@@ -47,7 +47,7 @@ class Ceiling(Result):
 
 
 def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condition]:
-    """What is timed: each framework that can use the device in one of these environments, in the tuned lane."""
+    """The conditions to time: each framework that can use the device in one of the environments, in the tuned lane."""
     matrices, copied = (SIZES, COPIED) if device == "cpu" else (LARGE_SIZES, LARGE_COPIED)
     sizes_of = {"linear": matrices, "copy": copied, "conv2d": CHANNELS}
     chosen = {"device": device, "precision": precision, "lane": "tuned"}
@@ -83,7 +83,7 @@ def measure(device: str, precision: str, within: Iterable[str], inputs: Path, pa
 
 
 def _steps_per_second(group: list[Condition], inputs: Path, patience_s: float) -> Iterator[tuple[Condition, float]]:
-    """Of conditions that share a worker."""
+    """Yield the steps per second of conditions that share a worker."""
     known: dict[str, Path] = {}
     with WorkerProcess(group[0], INITIAL_SEED, patience_s) as worker:
         worker.finish_open()

@@ -14,7 +14,7 @@ from benchlib.stats.comparison import Comparison
 
 @dataclass(eq=False)
 class Asked:
-    """What is there of a comparison that has been asked for, and what may come."""
+    """A requested comparison: its measurements so far, and the repetitions that may follow."""
 
     comparison: Comparison
     group: str  # its key
@@ -25,7 +25,7 @@ class Asked:
 
     @classmethod
     def create(cls, comparison: Comparison, jobs: list[Job], settings: rounds.RoundSettings, code: Unchanged) -> Asked:
-        """With its jobs: of the baseline, the control, the other conditions; or none."""
+        """Create it with its jobs: the baseline's, the control's, the other conditions'; or none."""
         roles = ["baseline", "control", *["condition"] * (len(jobs) - 2)][: len(jobs)]
         members = [job.depends_on("rounds") for job in jobs]
         group = key(kind="comparison", settings=settings.model_dump(), members=members)

@@ -25,7 +25,7 @@ TRIES = 3  # on a restless machine
 
 
 class SyncCheck(Result):
-    """What the timer saw of planted work, in seconds."""
+    """The planted work and the time that the timer saw, in seconds."""
 
     condition: Condition
     known_s: float
@@ -35,7 +35,7 @@ class SyncCheck(Result):
 
     @property
     def share(self) -> float:
-        """Of the known duration of many steps, what the timer saw."""
+        """The share of the steps' known duration that the timer saw."""
         return self.timed_s / self.known_s if self.known_s else 0.0
 
     @property

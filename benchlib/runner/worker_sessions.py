@@ -98,7 +98,7 @@ def run_guarded(entry: Entry, action: Callable[..., None], *details: Any) -> Non
 
 
 def require_hashed(entry: Entry, procedure: str) -> None:
-    """What a process has run has to be what was hashed: else that is recorded, and nothing of what it gave is kept."""
+    """Require that a process has run the hashed code; else record a failure, and drop its results."""
     measurement = entry.measurement
     if measurement.failure is None:
         known = fingerprint.files(entry.job.condition, procedure)

@@ -87,7 +87,7 @@ class Comparison(Measured):
 
     @property
     def gain(self) -> float:
-        """By how much another repetition should narrow the widest interval (relative half-widths)."""
+        """The expected narrowing of the widest interval by another repetition (relative half-widths)."""
         return gain(self._wanted_pairs())
 
     @property
@@ -106,7 +106,7 @@ class Comparison(Measured):
 
     @property
     def title(self) -> str:
-        """What is compared, in a few words."""
+        """The comparison in a few words."""
         return f"{len(self.conditions)} at {self.baseline.workload} batch {self.baseline.batch_size}"
 
     @property
@@ -194,11 +194,11 @@ class Comparison(Measured):
         return Frame(rows)
 
     def _ratios(self) -> list[tuple[Condition, str]]:
-        """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""
+        """The conditions compared with the baseline, and their roles: the baseline again (A/A), the others."""
         return [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
 
     def pairs(self, one: Condition, other: Condition, role: str | None = None) -> list[tuple[Measurement, Measurement]]:
-        """Of each that were measured together, the processes of both."""
+        """The pairs of processes of both conditions that were measured together."""
         ones = {m.file: m for m in self._history(one, self._role(one)) if m.ok}
         others = self._history(other, role or self._role(other))
         return [(ones[m.file], m) for m in others if m.ok and m.file in ones]
@@ -248,7 +248,7 @@ class Comparison(Measured):
         return list(repetitions.values())
 
     def _planner_pairs(self, ratios: list[tuple[Condition, str]]) -> list[Paired]:
-        """What the planner has to know of each repetition, for these ratios."""
+        """The planner's input of each repetition, for these ratios."""
         names, paired = {_name(role, condition) for condition, role in ratios}, []
         for together in self._repetitions():
             good = [m for m in together if m.ok]
@@ -304,7 +304,7 @@ def same_within(margin: float) -> str:
 
 
 def verdict_on(interval: Interval, margin: float) -> str:
-    """What an interval of a ratio shows; one that excludes 1 and lies within ``margin`` of it is of no importance."""
+    """The verdict on a ratio's interval; one that excludes 1 and lies within ``margin`` of it is of no importance."""
     if is_within(interval.low, interval.high, margin):
         return same_within(margin)
     if interval.excludes(1):
@@ -313,5 +313,5 @@ def verdict_on(interval: Interval, margin: float) -> str:
 
 
 def _name(role: str, condition: Condition) -> str:
-    """Of a ratio, for the planner and for people."""
+    """The name of a ratio, for the planner and for people."""
     return f"A/A of {condition}" if role == "control" else str(condition)

@@ -51,7 +51,7 @@ def ratio_row(
     baseline: Condition,
     change: Callable[[float], float] | None = None,
 ) -> dict[str, Any]:
-    """The row of a quantity that follows from the ratio of throughput to a baseline: the ratio itself, with its
+    """The row of a quantity computed from the ratio of throughput to a baseline: the ratio itself, with its
     verdict, or what a monotonous ``change`` makes of it.
     """
     ratio, verdict = comparison.verdict(baseline, condition)

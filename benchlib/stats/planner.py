@@ -44,7 +44,7 @@ PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to com
 
 @dataclass(frozen=True)
 class Paired:
-    """What one repetition gave: for each ratio the logarithms of its rounds, and what the repetition cost."""
+    """The results of one repetition: for each ratio the logarithms of its rounds, and what the repetition cost."""
 
     logs: Mapping[str, Sequence[float]]
     start_s: float  # all but the rounds
@@ -52,12 +52,12 @@ class Paired:
 
     @functools.cached_property
     def means(self) -> dict[str, float]:
-        """Of each ratio the mean of its logarithms; once, for a simulation plans after every repetition."""
+        """The mean of each ratio's logarithms; cached, for a simulation plans after every repetition."""
         return {name: float(np.mean(logs)) for name, logs in self.logs.items() if logs}
 
     @functools.cached_property
     def scatters(self) -> dict[str, float]:
-        """Of each ratio that has two rounds what their scatter gives for the variance of the mean."""
+        """The variance of the mean from the scatter of the rounds, for each ratio that has two rounds."""
         return {name: float(np.var(logs, ddof=1)) / len(logs) for name, logs in self.logs.items() if len(logs) > 1}
 
 
@@ -76,7 +76,7 @@ class Plan:
 def plan(
     done: Sequence[Paired], precision: float, budget_s: float, pilot: int = PILOT, disturbed: bool = False
 ) -> Plan:
-    """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
+    """The next action after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
     While a ratio is ``disturbed`` its interval says nothing, however narrow it is: it goes on, and may become quieter.
     """
     spent = sum(_cost(paired, max(map(len, paired.logs.values()), default=0)) for paired in done)
@@ -99,7 +99,7 @@ def is_settled(done: Sequence[Paired], precision: float) -> bool:
 
 
 def gain(done: Sequence[Paired]) -> float:
-    """By how much another repetition should narrow the widest interval (relative half-widths)."""
+    """The expected narrowing of the widest interval by another repetition (relative half-widths)."""
     widths = [(width(own), width(own, len(own) + 1)) for own in means(done).values()]
     return max(now for now, _ in widths) - max(then for _, then in widths) if widths else 0.0
 
@@ -178,7 +178,7 @@ def _variances(done: Sequence[Paired], name: str) -> tuple[float, float]:
 
 
 def means(done: Sequence[Paired]) -> dict[str, list[float]]:
-    """By the name of a ratio the means of its processes; of those that two repetitions have."""
+    """The means of the processes of each ratio that two repetitions have, by its name."""
     return {name: [paired.means[name] for paired in done if name in paired.means] for name in _names(done)}
 
 

@@ -1,4 +1,4 @@
-"""What the processes of one condition show by themselves: throughput, CPU, memory, the accelerator, how they began."""
+"""The indicators of one condition's processes: throughput, CPU, memory, the accelerator, how they began."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchlib.worker.warmup import STEADY
 def row(
     condition: Condition, good: Sequence[Measurement], slows_down: bool, failed: int, files: Sequence[str]
 ) -> dict[str, Any]:
-    """Of a condition's processes that went well, one of each repetition: see ``Comparison.throughput``."""
+    """The row of a condition's successful processes, one of each repetition: see ``Comparison.throughput``."""
     disturbed = _disturbed_share(good)
     timed = [] if slows_down or disturbed > MOST else good  # what has no throughput is not averaged
     by_round = [list(seconds_by_round(m).values()) for m in timed]
@@ -80,7 +80,7 @@ def _interval_columns(name: str, interval: Interval) -> dict[str, float]:
 
 
 def _readings(measurements: Sequence[Measurement], name: str) -> list[list[float]]:
-    """What the sampler read, of each process of which it could."""
+    """The sampler's readings, of each process that has any."""
     every = [[getattr(one, name) for one in m.trace if getattr(one, name) is not None] for m in measurements]
     return [of_process for of_process in every if of_process]
 

@@ -136,7 +136,7 @@ def drop_disturbed(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def left_out_text(runs: pd.DataFrame) -> str:
-    """Of how many runs (rows of ``TrainingRuns.runs``) the times do not count, in words; empty where all do."""
+    """The number of runs (rows of ``TrainingRuns.runs``) whose times do not count, in words; empty for none."""
     lost = len(runs) - len(drop_disturbed(runs))
     return f"{lost} of {len(runs)} (disturbed)" if lost else ""
 

@@ -1,4 +1,4 @@
-"""What makes a ratio none: rounds that were disturbed, and processes that get slower while they are measured."""
+"""The faults that invalidate a ratio: disturbed rounds, and processes that get slower while measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOST = 0.1
 
 
 def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
-    """Of each round that both have: was it disturbed, for the one or for the other?"""
+    """For each round that both have: was it disturbed, for the one or for the other?"""
     ones, others = ({block.round: block.disturbed for block in final_takes(m.blocks)} for m in (one, other))
     return [ones[number] or others[number] for number in ones.keys() & others.keys()]
 

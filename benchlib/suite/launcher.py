@@ -84,7 +84,7 @@ def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
 
 
 def _digest(notebook: nbformat.NotebookNode) -> str:
-    """Of the cells without their outputs."""
+    """A hash of the cells without their outputs."""
     return manifest.digest([[cell.cell_type, cell.source] for cell in notebook.cells])
 
 
@@ -114,7 +114,7 @@ def _last_run(folder: Path, name: str) -> str:
 
 
 def question(notebook: Path) -> str:
-    """What a notebook asks, from its first cell of text; without a question, what that says below its title."""
+    """The question of a notebook, from its first cell of text; without a question, what that says below its title."""
     text = next((one.source for one in cells(notebook) if one.kind == "markdown"), "")
     found = _QUESTION.search(text)
     return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]

@@ -1,4 +1,4 @@
-"""What a run is about: the notebooks of a profile, each with its parameters, checked before anything starts."""
+"""A profile's notebooks, each with its parameters, checked before anything starts."""
 
 from __future__ import annotations
 

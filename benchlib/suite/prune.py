@@ -1,4 +1,4 @@
-"""What of a folder of results no result needs any more, and taking it away."""
+"""Removal of the files in a folder of results that no result needs any more."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def clean(folder: Path, whole: bool, sure: bool) -> int:
 
 
 def unused_files(folder: Path) -> list[Path]:
-    """What no notebook's record names; a BenchlibError where one has no whole record."""
+    """The files that no notebook's record names; a BenchlibError where one has no whole record."""
     records = manifest.read_all(folder)
     unknown = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
     if unknown or not records:

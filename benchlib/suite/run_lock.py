@@ -39,7 +39,7 @@ def hold_lock(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writable(folder: Path) -> Iterator[None]:
-    """What cannot be written before anything is started is a BenchlibError."""
+    """Raise a BenchlibError where ``folder`` cannot be written."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A folder of results: what is up to date in it, and what is not, and why."""
+"""Staleness of a folder's results: which are up to date, which are not, and why."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Outputs:
 
     @cached_property
     def environment(self) -> dict[str, Any]:
-        """What notebooks are executed with and on, for their records."""
+        """The software and the machine that execute notebooks, for their records."""
         packages = {one.name: one.version for one in importlib.metadata.distributions()}
         present = [name for name in frameworks.names() if installed.offers(DEFAULT, name)]
         return {
@@ -68,7 +68,7 @@ class Outputs:
         return {name: manifest.digest(value) for name, value in inputs.items()}
 
     def timing_digest(self, items: Iterable[Planned]) -> str:
-        """What the time counts for that these results have had: a hash of the inputs of all that measure."""
+        """A hash of the inputs of all that measure: the time spent counts for these only."""
         return manifest.digest([[item.name, self.inputs(item)] for item in items if item.conditions])
 
     def why_due(self, item: Planned) -> str | None:

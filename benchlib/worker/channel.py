@@ -23,7 +23,7 @@ class ChannelSilent(Exception):
 
 
 class ChannelGarbage(Exception):
-    """What came is not a message."""
+    """The received bytes are not a message."""
 
 
 class Channel:

@@ -202,7 +202,7 @@ def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
 
 
 def _given_weights(shapes: dict[str, tuple]) -> dict[str, np.ndarray]:
-    """Of either sign, between 0.5 and 1: far from 0, where decay and rounding could not be distinguished."""
+    """Weights of either sign, between 0.5 and 1: far from 0, where decay and rounding could not be distinguished."""
     random = np.random.RandomState(1)  # not default_rng, whose numbers may change with numpy's version
     table = _signs(random) * random.uniform(0.5, 1.0, PERIOD)
     return {name: _spread(table, number, shape) for number, (name, shape) in enumerate(shapes.items())}
@@ -275,7 +275,7 @@ def observe_dropout(session: Session, batch: Any) -> dict[str, np.ndarray]:
 
 
 class _Mask:
-    """What a dropout did once: which numbers could be seen to be dropped, because they were not 0 before, and which
+    """The mask of one dropout: which numbers could be seen to be dropped, because they were not 0 before, and which
     were.
     """
 

@@ -78,7 +78,7 @@ def check(folder: Path) -> None:
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """What the arrays of ``folder`` are, as their writer said."""
+    """The description of the arrays of ``folder``, by their writer."""
     return _index(folder)["about"]
 
 
@@ -88,7 +88,7 @@ def text(lines: Iterable[str]) -> np.ndarray:
 
 
 def lines(array: np.ndarray) -> list[str]:
-    """What :func:`text` was given."""
+    """The lines given to :func:`text`."""
     return array.tobytes().decode().split("\n")
 
 
@@ -108,7 +108,7 @@ def pack(file: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def unpack(file: str | Path) -> dict[str, np.ndarray]:
-    """What was packed as ``file``; a broken one raises whatever it makes numpy and zipfile raise."""
+    """The arrays packed as ``file``; a broken one raises the errors of numpy and zipfile."""
     with np.load(file, allow_pickle=False) as archive:
         left, found = {name: archive[name] for name in archive.files}, {}
     for name, kind, shape in json.loads(left.pop("index").tobytes().decode()):

@@ -149,7 +149,7 @@ class Worker:
         return {"loss": float(np.mean(losses)), "order_sha256": self.batches.order_digest(number)}
 
     def do_predict(self, file: str) -> dict[str, Any]:
-        """What the model predicts for every test sample (classes; of a graph: for each node; words), in order."""
+        """Predict every test sample (classes; of a graph: for each node; words), in order."""
         predicted = []
         for arrays, real in self.batches.test(self.batch_size):
             predicted.append(self.session.predictions(self.session.put(arrays))[:real])
@@ -167,7 +167,7 @@ class Worker:
         return {}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
-        """What trials do not see of this session's model, packed in ``file``: see ``check.probe``."""
+        """Pack the probe of this session's model, which trials do not see, in ``file``: see ``check.probe``."""
         files.pack(file, check.probe(self.session, self.workload, self.values, self.initial, self.ready[0], records))
         return {}
 

@@ -78,7 +78,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Work:
-    """What has to be done for one sample, whatever the framework."""
+    """The work for one sample, whatever the framework."""
 
     multiply_adds: float
     least_bytes: float  # that have to be read and written if nothing stays in a cache between operators; float32
@@ -137,7 +137,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Gate:
-    """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.equivalence.gate``.
+    """The gate's settings for a workload, and its way to compare it: see ``benchlib.equivalence.gate``.
 
     A hyperparameter is set to what two frameworks can agree on to the last digits, or to what shows a difference that
     its usual value would hide.

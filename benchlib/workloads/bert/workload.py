@@ -1,4 +1,4 @@
-"""What the workload ``bert`` is, free of any framework."""
+"""The workload ``bert``, free of any framework."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def weights(values: Values) -> dict[str, Weight]:
 
 
 def work(values: Values) -> Work:
-    """Of a sample's forward pass: the matrix products, whose inputs and outputs have to be moved."""
+    """The work of a sample's forward pass: the matrix products, whose inputs and outputs have to be moved."""
     hidden, inner, length, masked = (values[name] for name in ("hidden", "intermediate", "length", "masked"))
     of_layer = length * (4 * hidden**2 + 2 * hidden * inner) + 2 * length**2 * hidden
     heads = masked * (hidden**2 + hidden * values["words"]) + hidden**2

@@ -1,4 +1,4 @@
-"""What the workload ``copy`` is, free of any framework."""
+"""The workload ``copy``, free of any framework."""
 
 from __future__ import annotations
 
