@@ -1,4 +1,4 @@
-"""What is in an environment, found by trying, and whether a framework's session does what
+"""The state of an environment, found by trying, and whether a framework's session does what
 :class:`benchlib.frameworks.Session` promises, tried with the smallest workload that the framework has a file for.
 """
 

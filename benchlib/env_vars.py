@@ -1,4 +1,4 @@
-"""What a worker gets of the environment variables of the process that starts it: those on a list, and no others. What
+"""The environment variables that a worker gets of the process that starts it: those on a list, and no others. What
 was left out and could have changed a number is named in the record, without its value, which may be a secret. A
 worker's home is its scratch directory, or settings in the user's (``~/.keras/keras.json``) would reach it.
 """
@@ -83,7 +83,7 @@ def for_worker(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_programs(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of the parent's variables those that kernels, installers and Chromium get: of PYTHON* only where packages of the
+    """The parent's variables that kernels, installers and Chromium get: of PYTHON* only where packages of the
     user's are, and of PYTHONPATH only benchlib's folder and CANN's.
     """
     kept = {"PYTHONUSERBASE", "PYTHONNOUSERSITE"}

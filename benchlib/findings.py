@@ -194,7 +194,7 @@ def efficiency(study: Study) -> Iterator[str]:
 
 
 def agreements(study: Study) -> Iterator[str]:
-    """In how many tasks the metric is shown to differ from the first subject's, and who is sooner at the threshold."""
+    """The number of tasks whose metric differs from the first subject's, and the first one at the threshold."""
     rows = study.rows("final_metric")
     if "metric_difference_verdict" in rows:
         others = rows[rows["metric_difference_processes"].notna()]

@@ -101,7 +101,7 @@ class Lab:
         scratch.remove_stale()
 
     def compare(self, conditions: list[Condition], **asked: Any) -> Comparison:
-        """As :meth:`compare_each`, of one comparison."""
+        """Measure one comparison: see :meth:`compare_each`."""
         return self.compare_each([conditions], **asked)[0]
 
     @one_interrupt()
@@ -386,7 +386,7 @@ class Lab:
 
     @contextmanager
     def _hold_machine(self, tell: Callable[[str], None]) -> Iterator[float]:
-        """As :func:`hold_machine`; the seconds that it was waited for others are counted."""
+        """Hold the machine, and count the seconds of waiting for others."""
         with hold_machine(tell) as waited_s:
             self.waited_s += waited_s
             yield waited_s

@@ -39,7 +39,7 @@ def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Itera
 
 
 def all_wrong(folder: Path, notebooks: Iterable[str] | None = None) -> dict[str, str]:
-    """By file, as :func:`wrong_files`, of all notebooks (or of these) that have succeeded."""
+    """The wrong files (:func:`wrong_files`) of all notebooks, or of these, that have succeeded."""
     wrong: dict[str, str] = {}
     every = read_all(folder)
     for name in every if notebooks is None else notebooks:

@@ -93,13 +93,13 @@ class Settings(Given):
 
 
 class Defaults(Strict, Settings):
-    """What ``defaults.yaml`` has: the settings of all comparisons, and the minutes of all measurements."""
+    """The content of ``defaults.yaml``: the settings of all comparisons, and the minutes of all measurements."""
 
     minutes: Annotated[float, Field(gt=0, le=planner.MOST_BUDGET_S / 60)]
 
 
 class Subject(Given):
-    """What is compared: a framework of an environment, in a mode, a precision and a lane."""
+    """A subject of a comparison: a framework of an environment, in a mode, a precision and a lane."""
 
     framework: FrameworkName
     if_there: bool = False  # where it is not, it is left out, and the notebook says so; else refused

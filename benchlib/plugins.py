@@ -33,7 +33,7 @@ class Plugin:
 
     @property
     def files(self) -> dict[str, Path]:
-        """By where they stand in benchlib."""
+        """Its files, by their places in benchlib."""
         every = [file for kind in KINDS for file in visible_files(self.folder / kind, "*.py")]
         return {str(file.relative_to(self.folder)): file for file in every if file.name != "__init__.py"}
 

@@ -409,7 +409,7 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
 
 
 def named_tasks(tasks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """By task its name, what its conditions have in common, and the limits of its training. Where several are of one
+    """Each task's name, the common part of its conditions, and the limits of its training. Where several have one
     workload and data, their names say what they differ in, too.
     """
     choices = [{**task["hyperparameters"], **task, "hyperparameters": None} for task in tasks]
@@ -427,7 +427,7 @@ def metric_name(workload: str, of: str) -> str:
 
 
 def data_warning(condition: Condition, inputs: Path) -> str:
-    """What of the data makes a metric another than the whole original's would be; it stands beside every one."""
+    """The reason why the metric is not that of the whole original data; it stands beside every one."""
     special = data_files.describe(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
     if condition.train_samples is None:
         return special

@@ -151,7 +151,7 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def _reasons(frame: pd.DataFrame) -> Iterator[str]:
-    """Of a column in which most rows have nothing and some much, a sentence for each reason."""
+    """A sentence for each reason, of a column that is empty in most rows."""
     names = frame["subject"].map(lambda one: _cell("subject", one))
     if "task" in frame and frame["task"].nunique() > 1:
         names = names + " on " + frame["task"]

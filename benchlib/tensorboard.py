@@ -24,7 +24,7 @@ KEY = 8  # characters of a measurement's key in a run's name
 
 
 def train(lab: Lab, conditions: list[Condition], **asked: Any) -> TrainingRuns:
-    """As :meth:`Lab.train`, with an event file for each run. One that cannot be written ends no training."""
+    """Train as :meth:`Lab.train`, with an event file for each run. One that cannot be written ends no training."""
     folder, wrong = lab.folder / FOLDER, []
 
     def keep(run: Measurement, again: bool = True) -> None:

@@ -21,7 +21,7 @@ from benchlib.errors import BenchlibError, no_such
 
 
 class Chosen(Protocol):
-    """What a condition has chosen that its data depend on; conditions are a floor above, and ask here what there is."""
+    """The choices of a condition that its data depend on; conditions are a floor above, and ask here what there is."""
 
     workload: str
     data: str
@@ -48,7 +48,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a reader has to know about a data set, and how it is prepared. Its module also has ``load``, ``identity()``
+    """The description of a data set, and how it is prepared. Its module also has ``load``, ``identity()``
     (what the samples are, wherever they lie: equal for equal samples) and, where they may be missing, ``require()``,
     which raises a BenchlibError then and reads nothing.
     """

@@ -57,7 +57,7 @@ def sentence(tokens: Iterable[int], vocabulary: Sequence[str]) -> str:
 def arrays(
     pairs: Pairs, source_words: int, target_words: int, length: int, samples: int | None
 ) -> dict[str, np.ndarray]:
-    """What workers map, for both splits: ``source`` (n, length) with ``lengths`` (n,), the ``target`` from ``START`` on
+    """Workers' arrays, for both splits: ``source`` (n, length) with ``lengths`` (n,), the ``target`` from ``START`` on
     and, as ``labels``, the word that follows each of it, -1 where there is none; all int32. Also the vocabularies, of
     the training sentences, and the test's ``references``, as text.
 

@@ -164,7 +164,7 @@ class Certificate(Shown, BaseModel):
 
 
 def coverage_gaps(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
-    """By workload, the cases that at least one of its certificates has no sample of."""
+    """The cases that at least one certificate of a workload has no sample of."""
     unmet: dict[str, dict[str, None]] = {}
     for one in certificates:
         if one.unexercised:

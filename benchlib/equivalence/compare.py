@@ -172,7 +172,7 @@ def _digest(array: np.ndarray) -> str:
 def differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float]
 ) -> Differences:
-    """By quantity, the largest relative difference (of predictions: the share that is not the same) of each of two sets
+    """The largest relative difference (of predictions: the share that is not the same) of each of two sets
     of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), over the trials that were ``found``.
     """
     made = {_trial(name) for name in found}
@@ -245,7 +245,7 @@ def zeros(
     roundings: tuple[Mapping[str, float], Mapping[str, float]],
     differences: Differences,
 ) -> dict[str, Own]:
-    """Of the gradients that count as 0, as that of a bias which the next layer cancels, and of their updates: by how
+    """The gradients that count as 0, as that of a bias which the next layer cancels, and of their updates: by how
     much rounding parts the two. Such a gradient is small beside the largest, and no more than ``LEFT`` times what
     rounding does to it, in the condition as in the reference (``roundings``, in this order).
     """

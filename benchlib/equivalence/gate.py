@@ -346,7 +346,7 @@ def _compute_groups(
     prepare: Callable[[Condition], Job],
     patience_s: float,
 ) -> Iterator[tuple[Condition, Computed]]:
-    """What ``conditions`` compute, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
+    """The results of ``conditions``, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
     before it: whatever it waits for is at work, or done.
     """
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()

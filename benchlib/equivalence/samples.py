@@ -1,4 +1,4 @@
-"""What the equivalence gate computes with: few samples, chosen so that what the data can contain is among them, and
+"""The inputs of the equivalence gate: few samples, chosen so that what the data can contain is among them, and
 initial weights in which nothing is 0 or 1 only because training begins there.
 """
 
@@ -47,7 +47,7 @@ def prepare(condition: Condition, inputs: Path) -> Job:
 
 
 def exercised_values(job: Job, batches: int) -> dict[str, bool]:
-    """What the data of a workload can contain, and whether the first so many batches of a prepared ``job`` do; empty
+    """The cases that a workload's data have, and whether the first so many batches of a prepared ``job`` do; empty
     for an operator, whose inputs are drawn. Where a field has too many values to list them, its entry says how many of
     them the batches have, such as "labels: 61 of 3,995" of words, and is met by all of them only.
     """

@@ -21,7 +21,7 @@ def tolerances(condition: Condition) -> Mapping[str, float]:
 
 
 def dropout_tolerances(condition: Condition) -> Mapping[str, float]:
-    """As :func:`tolerances`, of what dropout does and how far steps go, see ``DROPOUT_TOLERANCES``."""
+    """The tolerances for dropout and for the length of steps: see ``DROPOUT_TOLERANCES``."""
     deep = DEEP if workloads.load(condition.workload).gate.fed else {}
     allowed = {name: one * deep.get(name, 1) for name, one in DROPOUT_TOLERANCES.items()}
     if condition.device != "cpu":  # an accelerator may sum in another order each time (index_add)

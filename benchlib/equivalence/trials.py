@@ -1,4 +1,4 @@
-"""What the equivalence gate asks of one condition's worker: trials, the first of them again, a probe of what trials do
+"""The requests of the gate to one condition's worker: trials, the first of them again, a probe of what trials do
 not see; and of the reference's, where a difference has to be explained.
 
 A condition makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed, the
@@ -57,7 +57,7 @@ def run_trials(
     expected: Callable[[], Computed | None],
     rounded: Rounded,
 ) -> tuple[Arrays, dict[str, Own]]:
-    """What a gated ``condition`` computes: trial after trial, the first again, and what trials do not see; and by how
+    """Run a gated ``condition``: trial after trial, the first again, and what trials do not see; and by how
     much arrays of the ``reference`` differ from themselves. ``expected`` waits for what that computed, see ``gate``.
     """
     workload = workloads.load(condition.workload)
@@ -81,7 +81,7 @@ def run_trials(
 
 
 class _Beside:
-    """What a condition has computed so far beside what its reference did, unless it is that, or that failed."""
+    """The results of a condition so far beside its reference's, unless it is the reference, or that failed."""
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
 
 
 def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
-    """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
+    """Read the results; of a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
     state of the first process, which must be those of the whole batch. A gradient or trained weight that
     differs in another process is nan.
     """

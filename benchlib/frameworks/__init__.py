@@ -92,7 +92,7 @@ class Session(Protocol):
         """
 
     def predictions(self, batch: Any) -> np.ndarray:
-        """What the model, in evaluation behaviour, predicts for a batch's inputs: the classes of its first output, or
+        """The predictions for a batch's inputs, in evaluation behaviour: the classes of its first output, or
         what ``predict`` of the workload's file says.
         """
 
@@ -121,7 +121,7 @@ class Session(Protocol):
         """The result of :meth:`step`, as numpy."""
 
     def settings(self) -> dict[str, str | int | float | bool]:
-        """What is in force now and changes speed: threads, device name, TF32 ...: read back from the framework, not
+        """The settings in force that change speed: threads, device name, TF32 ...: read back from the framework, not
         assumed.
         """
 
@@ -181,7 +181,7 @@ def package(name: str) -> str:
 
 
 def distributions(name: str) -> tuple[str, ...]:
-    """What pip calls that package, which may come in one of several distributions; the first is the one to install.
+    """Pip's names of that package, which may come in one of several distributions; the first is the one to install.
     ``DISTRIBUTIONS``; without it, they are called as the package is.
     """
     return _read_constant(name, "DISTRIBUTIONS", (package(name),))
@@ -193,7 +193,7 @@ def devices(name: str) -> tuple[str, ...]:
 
 
 def needs(name: str) -> tuple[dict[str, Any], ...]:
-    """What an environment must have for it to use a device, beside the framework itself, as arguments of
+    """The needs of it in an environment to use a device, beside the framework itself, as arguments of
     ``benchlib.provenance.needs.Need``: ``NEEDS``, by default nothing.
     """
     return _read_constant(name, "NEEDS", ())
@@ -213,7 +213,7 @@ def precisions(name: str) -> tuple[str, ...]:
 
 
 def launcher(name: str) -> tuple[str, ...]:
-    """What starts a data-parallel group of it, after its interpreter and before the script: ``LAUNCHER``.
+    """The launcher of its data-parallel groups, after its interpreter and before the script: ``LAUNCHER``.
     ``{world_size}``, ``{port}`` and ``{scratch}`` in it are to be filled in. Empty, as by default: it has no path to
     data-parallel training.
     """
@@ -236,7 +236,7 @@ def compiles(name: str, mode: str, device: str) -> bool:
 
 
 def rank(name: str) -> tuple[bool, str]:
-    """Of a workload's frameworks the least by this is the reference: the one whose file says ``REFERENCE = True``, else
+    """The rank of a framework; a workload's lowest is the reference: the one whose file says ``REFERENCE = True``, else
     the first by name.
     """
     return not _read_constant(name, "REFERENCE", False), name

@@ -306,7 +306,7 @@ class Session:
         self._trained |= part
 
     def dropouts(self, batch: tuple[Array, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left."""
+        """The input and the output of each dropout of a forward pass and, in training, of the loss."""
         seen = []
 
         class Seen(nnx.Dropout):

@@ -350,7 +350,7 @@ class Session:
         return ms.jit(update) if self._graph else update, order
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
         own code, which runs in eager mode for this, because nothing can look into a graph.
         """
         ms.set_context(mode=ms.PYNATIVE_MODE)

@@ -226,7 +226,7 @@ class Session:
             self._take_step(given)
 
     def dropouts(self, batch: tuple[NDArray, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
         own code, operation by operation, because nothing can look into a graph.
         """
         with self._restore_untrained(), _set_training(training), _record_dropouts() as seen:

@@ -292,7 +292,7 @@ class Session:
             self._take_step()
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left."""
+        """The input and the output of each dropout of a forward pass and, in training, of the loss."""
         seen, behaving = _Dropouts(), nullcontext() if training else self._set_training(training=False)
         with self._restore_untrained(), behaving, torch.no_grad(), self._mixed_precision(), seen:
             if training:

@@ -234,7 +234,7 @@ class Session:
             self._update(ready[number % len(ready)])
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
         own code in eager mode, because nothing can look into a graph.
         """
         with self._restore_untrained(), _record_dropouts() as seen:

@@ -92,7 +92,7 @@ def _pairs(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
 
 
 def _crossings(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
-    """Of each operator the ratios at both ends of its sizes; and which of two crosses first."""
+    """The ratios of each operator at both ends of its sizes; and which of two crosses first."""
     (late, early), ordered = claim.rule.crosses, False
     rows = rows.assign(passes=tidy.hyperparameter(rows, "passes")).sort_values(["parameters", "million_multiply_adds"])
     for (passes, who), of_all in rows.groupby(["passes", "subject"], sort=False):

@@ -43,7 +43,7 @@ class Judged:
         return [f"Of {len(self.claims)} published claims: {counted}."]
 
     def pictures(self) -> dict[str, Picture]:
-        """Of each claim about ratios, on as many pages as it takes."""
+        """The pictures of each claim about ratios, on as many pages as it takes."""
         every, says = {}, self.claims.set_index("claim")["says"]
         for claim, own in self.cases.dropna(subset="claimed_ratio").groupby("claim", sort=False):
             for page, start in enumerate(range(0, len(own), MOST), start=1):
@@ -114,7 +114,7 @@ def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapp
 
 
 def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
-    """What a verdict is short of: the published size, what no rule tests, a decision, the work's own data."""
+    """The limits of a verdict: the published size, what no rule tests, a decision, the work's own data."""
     if verdict == NOT_MEASURED:
         return " in full" if cases else ""
     bears = {NOT_REPRODUCED: CONTRADICTS, NO_DIFFERENCE: OPEN}.get(verdict)
@@ -128,7 +128,7 @@ def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
 
 
 def _measured(cases: list[Case]) -> str:
-    """What was measured: a case in full; of several with which data, and how many bear how."""
+    """The measured cases: one in full; of several the data, and how many bear how."""
     settings = " / ".join(dict.fromkeys(case["setting"] for case in cases if case["setting"]))
     beside = f" ({settings})" if settings else ""
     same = Counter(case["why"] for case in cases if case["bears"] == CONTRADICTS and case["why"])

@@ -138,7 +138,7 @@ class _Bundle:
         self.files[path] = {"notebook": notebook, "sha256": hashlib.sha256(written).hexdigest()}
 
     def _portable(self, text: str) -> str:
-        """With words in place of folders of the machine: of the results, the project, its environment, the user."""
+        """Replace the machine's folders by words: of the results, the project, its environment, the user."""
         names = {str(Path(one["interpreter"]).parent.parent): "<environment>" for one in self.records.values()}
         names |= {str(Path.home()): "<home>", str(Path.cwd()): "<project>", str(self.folder.resolve()): "<results>"}
         for folder in sorted(names.keys() - {"/"}, key=len, reverse=True):

@@ -205,7 +205,7 @@ def _versions(made: Measurement | Certificate) -> list[str]:
 
 
 def _list_changes(m: Measurement, inputs: Path) -> list[str]:
-    """What of a measurement is not the same here and now; empty: it would get the same key."""
+    """The differences of a measurement from here and now; empty: it would get the same key."""
     condition, framework, environment = m.condition, m.condition.framework, m.condition.environment
     changes = [] if m.code == fingerprint.digest(condition, m.kind) else ["the code has changed since"]
     changes += _differences("another machine", m.machine, here := machine.identity(condition.device), here)
@@ -240,7 +240,7 @@ def _differences(what: str, there: Mapping, here: Mapping, names: Iterable[str] 
 
 @functools.cache
 def _hashes(condition: Condition, seed: int, inputs: Path) -> dict[str, str]:
-    """Of the inputs that a worker would be given here, as it reports them."""
+    """The hashes of the inputs that a worker would be given here, as it reports them."""
     job = prepare_job(condition, seed, inputs)
     weights = service.digest(files.arrays(job.weights))
     return {"data": files.digest(job.data), "weights_file": weights, "order": job.order()}

@@ -309,7 +309,7 @@ def _add_legend(figure: Figure, entries: Sequence[Legend]) -> None:
 
 
 def margin_text(margin: float) -> str:
-    """What a caption says of the band within the margin of 1."""
+    """The caption's sentence on the band within the margin of 1."""
     return f"An interval that lies within the pale band is {same_within(margin)}."
 
 
@@ -349,7 +349,7 @@ def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | 
 
 
 def row_names(axes: Axes) -> list[str]:
-    """What is written at the left of the rows of a panel that has rows."""
+    """The labels at the left of the rows of a panel that has rows."""
     named = isinstance(axes.yaxis.get_major_locator(), FixedLocator) and axes.get_yscale() == "linear"
     return [text.get_text() for text in axes.get_yticklabels()] if named else []
 
@@ -367,7 +367,7 @@ def _draw_text_beside(axes: Axes, place: float, text: str) -> None:
 
 
 def interval_ends(rows: pd.DataFrame, margin: float) -> list[float]:
-    """Of the intervals of ratios, of their controls', and of the margin."""
+    """The ends of the intervals of ratios, of their controls', and of the margin."""
     every = [end for name in ("low", "high", "control_low", "control_high") for end in rows[name]]
     return [*every, 1 - margin, 1 + margin]
 

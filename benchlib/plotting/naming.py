@@ -1,4 +1,4 @@
-"""What people read of who was measured: an environment that is called like its framework goes without saying ("jax
+"""Readable names of the measured subjects: an environment that is called like its framework goes without saying ("jax
 graph tuned"), where the framework is not in the default one beside it. A condition's own text says all of it, always.
 """
 
@@ -19,7 +19,7 @@ Home = tuple[str, str]  # a framework and its environment
 
 
 def implementations(homes: Iterable[Home]) -> dict[Home, str]:
-    """Of those that are shown together, what each is called."""
+    """The names of implementations that are shown together."""
     every = dict.fromkeys(homes)
     return {
         (name, where): name if name == where and (name, DEFAULT) not in every else implementation(name, where)
@@ -28,7 +28,7 @@ def implementations(homes: Iterable[Home]) -> dict[Home, str]:
 
 
 def subjects(conditions: Iterable[Condition]) -> dict[Condition, str]:
-    """Of conditions that are shown together, what the subject of each is called."""
+    """The names of the subjects of conditions that are shown together."""
     every = list(conditions)
     named = implementations((one.framework, one.environment) for one in every)
     return {one: named[one.framework, one.environment] + one.subject.removeprefix(one.implementation) for one in every}

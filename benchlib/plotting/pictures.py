@@ -45,7 +45,7 @@ def text(rows: pd.DataFrame, of: Text) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(ABC):
-    """What some rows look like. ``where`` chooses among them, if not all are shown. A row whose ``hue`` is a list is
+    """A drawing of some rows. ``where`` chooses among them, if not all are shown. A row whose ``hue`` is a list is
     drawn once for each of it.
     """
 
@@ -54,7 +54,7 @@ class Panel(ABC):
     margin: ClassVar[bool] = False  # shows what is the same within the margin
 
     def rows(self, result: Result) -> pd.DataFrame:
-        """What it shows of a result, with a column ``hue``, as :func:`name_once`."""
+        """Its rows of a result, with a column ``hue``, as :func:`name_once`."""
         rows = name_once(self.source(result))
         if self.where is not None and len(rows):
             rows = rows[self.where(rows).astype(bool)]
@@ -151,12 +151,12 @@ class Lines(OfQuantity):
 
 
 def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
-    """What an axis of ratios to the first row's baseline is of."""
+    """The label of an axis of ratios to the first row's baseline."""
     return f"throughput relative to{between}{rows['baseline_subject'].iloc[0]}"
 
 
 def metric_of(rows: pd.DataFrame) -> str:
-    """What an axis of the metric of the first row's workload is of."""
+    """The label of an axis of the metric of the first row's workload."""
     return metrics.label(workloads.load(rows["workload"].iloc[0]))
 
 

@@ -144,7 +144,7 @@ def _(given: Certificate) -> Drawn:
 
 
 def _short_labels(conditions: Sequence[Condition]) -> list[str]:
-    """What tells the conditions apart, in few words; all of a condition that is alone."""
+    """Labels that distinguish the conditions, in few words; all of a condition that is alone."""
     if len(conditions) == 1:
         return [str(conditions[0])]
     chosen = [{name: value for name, value in identity(one).items() if value is not None} for one in conditions]
@@ -155,7 +155,7 @@ def _short_labels(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _draw_nothing(why: str) -> Drawn:
-    """In place of a figure, where there is nothing to draw."""
+    """Draw ``why`` in place of a figure, where there is nothing to draw."""
     why = " ".join(why.split())
     figure, (axes,) = figures.panels(1, 1, height=0.5)
     axes.set_axis_off()

@@ -79,7 +79,7 @@ def subject_look(framework: str, environment: str, mode: str, precision: str, la
 
 
 def _look(framework: str, kind: int) -> Look:
-    """Of a framework, the look of a kind of it: its colour, lighter or darker, with a marker and a line."""
+    """The look of one kind of a framework: its colour, lighter or darker, with a marker and a line."""
     known = sorted(frameworks.names(), key=frameworks.rank)
     of = known.index(framework) if framework in known else len(known)
     color, shade = _COLORS[of % len(_COLORS)], SHADES[kind % len(SHADES)]

@@ -57,7 +57,7 @@ def model_files(framework: str, workload: str | None = None) -> dict[str, Path]:
 
 
 def imports(path: Path) -> tuple[str, ...]:
-    """What the text of a Python file imports anywhere, of each line the first; none of a compiled one."""
+    """The modules that a Python file imports anywhere, of each line the first; none of a compiled one."""
     return _imports(path, path.stat().st_mtime_ns)
 
 
@@ -114,7 +114,7 @@ def _files(package: ModuleType, name: str) -> dict[str, Path]:
 
 
 def _module(package: str, place: str) -> str:
-    """What a file at this place in a package is called when it is imported."""
+    """The module name of a file at this place in a package."""
     folder, _, file = f"{package}/{place}".rpartition("/")
     return f"{folder}/{file.partition('.')[0]}".removesuffix("/__init__").replace("/", ".")
 

@@ -25,7 +25,7 @@ def offers(environment: str, framework: str) -> bool:
 
 
 def version(environment: str, framework: str) -> str | None:
-    """Of the distribution that a framework comes in, less what says how it was built; None: it is not there."""
+    """The version of a framework's distribution, without the suffix of its build; None: it is not installed."""
     own = module(environment, frameworks.package(framework))
     return own.packages[own.distributions[0]].partition("+")[0] if own.distributions else None
 
@@ -78,14 +78,14 @@ def module(environment: str, name: str) -> Module:
 
 
 def _interpreter(environment: str, *more: str) -> Interpreter:
-    """What an environment's interpreter has of what any framework's file imports, asked once for all; or ``more``."""
+    """The modules that an interpreter has of all that frameworks' files import, asked once; or ``more``."""
     wanted = more or _imports_of_files(tuple(frameworks.names()), tuple(frameworks.__path__))
     return interpreters.probe(environments.find(environment).python, tuple(sorted(wanted)))
 
 
 @functools.cache
 def _imports_of_files(names: tuple[str, ...], folders: tuple[str, ...]) -> frozenset[str]:
-    """What the files of frameworks import; once, for hundreds of conditions ask for it."""
+    """The modules that frameworks' files import; cached, for hundreds of conditions ask for them."""
     return frozenset(name for framework in names for name in _imported_modules(framework))
 
 

@@ -160,7 +160,7 @@ def of_gate(condition: Condition) -> dict[str, str]:
 
 
 def neutralising_reasons(condition: Condition) -> dict[str, str]:
-    """Of what the gate sets that which changes numbers, and why it is set, by name."""
+    """The settings of the gate that change numbers, by name, with the reason of each."""
     return {knob.name: knob.reason for knob in _select_knobs(condition, {GATE}) if not knob.same_numbers}
 
 
@@ -171,7 +171,7 @@ def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str
 
 
 def for_session(condition: Condition) -> dict[str, str]:
-    """Of the condition's knobs those that the framework's session sets."""
+    """The condition's knobs that the framework's session sets."""
     by_session = {knob.name for knob in _select_knobs(condition, {ALWAYS, condition.lane}) if knob.by_session}
     return {name: value for name, value in find(condition).items() if name in by_session}
 

@@ -1,4 +1,4 @@
-"""What a measurement ran on: the host's processors, memory, accelerators and system."""
+"""The machine of a measurement: the host's processors, memory, accelerators and system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a framework needs in an environment to use a device, as its file declares it; nothing of it is imported."""
+"""The needs of a framework in an environment to use a device, as its file declares them, without importing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every measurement records of its process: versions, settings, hashes, memory; and that its times can be true."""
+"""The records of a process in its measurement: versions, settings, hashes, memory; and checks of its times."""
 
 from __future__ import annotations
 

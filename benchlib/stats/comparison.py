@@ -285,7 +285,7 @@ def most_urgent(comparisons: Sequence[Comparison], left_s: float) -> int | None:
 
 
 def describe_widest(comparisons: Sequence[Comparison], left_s: float) -> str:
-    """In a sentence the widest interval, and which ratio has it."""
+    """A sentence on the widest interval, and which ratio has it."""
     known = [one.widest for one in comparisons if one.widest[0] > 0]
     if not known:
         return "no ratio has an interval yet"

@@ -63,7 +63,7 @@ def ratio_row(
 
 
 def within_frameworks(comparison: Comparison, inputs: Path) -> Iterator[dict[str, Any]]:
-    """Of each two conditions that differ in mode or precision only, and can be compared: their ratio, and when graph
+    """The ratio of each two comparable conditions that differ in mode or precision only, and when graph
     mode has paid for its compilation. ``inputs`` is where prepared data are.
     """
     there = comparison.conditions
@@ -101,8 +101,8 @@ def _amortisation_rows(
 
 
 def of_groups(comparison: Comparison, subjects: Sequence[Sequence[Condition]]) -> Iterator[dict[str, Any]]:
-    """Of processes that train together: the ratio to one process (the first condition of each subject), to one with as
-    many threads in all, and to the first subject; and what the exchange of gradients takes.
+    """The ratios of processes that train together: to one process (the first condition of each subject), to one with as
+    many threads in all, and to the first subject; and the cost of the exchange of gradients.
     """
     there = [own for own in subjects if own]
     for own in there:

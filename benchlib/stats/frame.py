@@ -229,8 +229,8 @@ def of_comparison(
 
 
 def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **common: Any) -> pd.DataFrame:
-    """What each condition of training runs took and learned, and the rows ``beside`` these, such as ``derived_ratios``
-    makes; with ``common`` columns such as the notebook and the task.
+    """The times and metrics of the conditions of training runs, and the rows ``beside`` them, as of ``derived_ratios``;
+    with ``common`` columns such as the notebook and the task.
     """
     every, rows = runs.runs(), []
     for condition in runs.conditions:

@@ -28,7 +28,7 @@ class Planned:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """As plain types."""
+        """The parameters as plain types."""
         return self.study.parameters if self.study else {}
 
     @property

@@ -104,7 +104,7 @@ class Outputs:
 
 
 def _distinct_json(values: Iterable[Any]) -> list[str]:
-    """As JSON: hundreds of conditions depend on the same."""
+    """The distinct values, as JSON: hundreds of conditions depend on the same."""
     return sorted({json.dumps(value, sort_keys=True) for value in values})
 
 

@@ -1,4 +1,4 @@
-"""What a worker computes for the equivalence gate: trials from the initial weights, each with a batch of its own, and
+"""A worker's computations for the equivalence gate: trials from the initial weights, each with a batch of its own, and
 a probe of what trials do not see, the optimizer by itself and dropout at work.
 """
 
@@ -84,7 +84,7 @@ def compute_trial(
 def _changes(
     weights: dict[str, np.ndarray], initial: dict[str, np.ndarray], workload: Workload, values: Values
 ) -> dict[str, np.ndarray]:
-    """By how much each array has changed: ``update:NAME`` of what is trained, ``state:NAME`` of what is not, with the
+    """The change of each array: ``update:NAME`` of what is trained, ``state:NAME`` of what is not, with the
     ``weight size:NAME``, the largest number of each before, beside which rounding makes itself felt.
     """
     trains = workload.kind == "training"
@@ -106,7 +106,7 @@ def reverse_batch(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
 
 
 def units(number: int) -> int:
-    """By how many units in the last digit weights are moved for the ``number``, from 1: by one at first, then by 8,
+    """The units in the last digit by which weights are moved for the ``number``, from 1: by one at first, then by 8,
     which moves outputs about as much as sums of many products in another order do.
     """
     return 1 if number == 1 else 8
@@ -130,7 +130,7 @@ def probe(
     batch: Any,
     records: Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """Of a workload that trains, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
+    """Probe a training workload, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
     after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
     each, up to ``OF_ALL`` steps; ``probe/weights STEP:NAME alone`` after all of them, of weights of each kind alone;
     ``probe/evaluation outputs`` from the initial weights; ``dropout/...``, see :func:`observe_dropout`; and
@@ -165,7 +165,7 @@ def probe(
 def take_steps(
     session: Session, initial: dict[str, np.ndarray], batch: Any, trained: Sequence[str], drops: bool
 ) -> dict[str, np.ndarray]:
-    """Of steps as they are timed, which nothing else looks into, because a framework may have compiled them:
+    """Take steps as they are timed, which nothing else looks into, because a framework may have compiled them:
     ``dropout/step losses`` of steps, ``DROPPING`` where it ``drops``, each from the initial weights and with the same
     batch; ``dropout/moved STEPS``, how far each of the ``trained`` weights is from its initial one, as a norm, after so
     many steps in a row, see ``LIVE``, of which the last of these is the first.
@@ -187,8 +187,8 @@ def take_steps(
 
 
 def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
-    """Of the weights with as many dimensions, the smallest of ``FEW`` numbers or more (else the largest): what treats
-    weights differently, such as decay, does so by that, or has shown in the first steps, of all.
+    """Choose one weight of each number of dimensions: the smallest of ``FEW`` numbers or more, else the largest. Rules
+    that treat weights differently, such as decay, go by that, or have shown in the first steps, of all.
     """
 
     def order(name: str) -> tuple[bool, int, str]:
@@ -245,7 +245,7 @@ def _sample(array: np.ndarray) -> np.ndarray:
 
 
 def observe_dropout(session: Session, batch: Any) -> dict[str, np.ndarray]:
-    """What dropout does to a batch, pass after pass: ``dropout/places``, how many there are, the least and the most of
+    """The effect of dropout on a batch, over passes: ``dropout/places``, how many there are, the least and the most of
     any pass; of each place, in order, how many numbers it is ``given`` in a pass, and their ``root mean square`` over
     all passes; ``numbers`` that were not 0 before and how many ``zeros`` are among them after; ``least scale`` and
     ``greatest scale`` of what is left; ``neighbours``, by how many standard deviations numbers beside each other, along

@@ -1,4 +1,4 @@
-"""What the process that runs a condition does: it gets JSON documents over its channel, calls the method ``do_NAME``
+"""The process that runs a condition: it gets JSON documents over its channel, calls the method ``do_NAME``
 that each names in ``do``, and sends back what that returns; between them it sleeps in a read.
 """
 
