@@ -113,7 +113,7 @@ def worker_files(inherited: Mapping[str, str]) -> list[Path]:
     return [path for path in files if path.suffix in (".py", ".so", ".pth", ".zip")]
 
 
-def counting_names(condition: Placed) -> list[str]:
+def key_names(condition: Placed) -> list[str]:
     """The names in :func:`counting`, set or not."""
     network = NETWORK if condition.world_size > 1 else ()
     return [*LIBRARIES, *network, *(XPUS if condition.device == "xpu" else ()), WORKER_FILES]
@@ -122,7 +122,7 @@ def counting_names(condition: Placed) -> list[str]:
 def for_key(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
     """The parent's variables that the numbers of a condition depend on, as far as they are set."""
     own = {WORKER_FILES: _digest(worker_files(inherited))} if worker_folders(inherited) else {}
-    return {name: inherited[name] for name in counting_names(condition) if inherited.get(name)} | own
+    return {name: inherited[name] for name in key_names(condition) if inherited.get(name)} | own
 
 
 def devices(variables: Mapping[str, str]) -> dict[str, str]:

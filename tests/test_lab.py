@@ -617,7 +617,7 @@ import sys
 from pathlib import Path
 from benchlib.runner import machine_lock as turn
 turn.LOCK = Path(sys.argv[1])
-with turn.turn(print):
+with turn.hold_machine(print):
     print("in", flush=True)
     input()
 """

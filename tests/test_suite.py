@@ -620,7 +620,7 @@ from pathlib import Path
 from benchlib.runner import machine_lock as turn
 turn.LOCK = Path("machine.lock")
 Path("kernel.pid").touch()
-with turn.turn(print):
+with turn.hold_machine(print):
     pass
 """
 

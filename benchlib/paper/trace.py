@@ -212,7 +212,7 @@ def _list_changes(m: Measurement, inputs: Path) -> list[str]:
     try:
         if m.knobs:  # else its worker could not be started
             changes += _differences("other knobs", m.knobs, knobs.find(condition))
-            inherited, names = env_vars.for_key(condition, os.environ), env_vars.counting_names(condition)
+            inherited, names = env_vars.for_key(condition, os.environ), env_vars.key_names(condition)
             changes += _differences("other libraries", m.inherited, inherited, names)
         if not installed.offers(environment, framework):
             return [*changes, f"{condition.implementation} is not installed here"]
