@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError, shown, unwritable
+from benchlib.errors import BenchlibError, quote, write_error
 from benchlib.progress import say
-from benchlib.scratch import replaced
+from benchlib.scratch import replace_file
 from benchlib.shown import Shown
 
 FORMAT = 11
@@ -47,7 +47,7 @@ class Block(Record):
     steps: int
     samples: int
     started_s: float  # on the machine's monotonic clock
-    wall_s: float
+    wall_s: float  # between two readings of perf_counter in worker.service.Worker._run
     cpu_s: float  # of the worker, all threads
     device_s: float | None = None  # from its first step to its last by the device's clock; None on the CPU
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
@@ -64,7 +64,7 @@ class Block(Record):
 
 
 class Sample(Record):
-    """What the sampler read once, beside a block. MiB are 2**20 bytes."""
+    """One reading of the sampler, beside a block. MiB are 2**20 bytes."""
 
     at_s: float  # on the machine's monotonic clock
     machine_cpu_percent: float  # all cores, all processes
@@ -89,7 +89,7 @@ class Epoch(Record):
 
 
 class Measurement(Shown, Record):
-    """What one process gave, with all that is needed to do it again."""
+    """The results of one process, with all that is needed to repeat it."""
 
     kind: str  # "comparison" or "training"
     group: str  # key of the comparison or of the training run
@@ -104,7 +104,7 @@ class Measurement(Shown, Record):
     refused: bool = False  # the failure is a refusal, see ``Failure.is_refusal``
     # Set in the worker's environment or by its session; empty where it could not be started.
     knobs: dict[str, str] = Field(default_factory=dict)
-    inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
+    inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.env_vars``
     left_out: list[str] = Field(default_factory=list)  # names of variables it did not get that could have mattered
     settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
     versions: dict[str, str] = Field(default_factory=dict)  # of Python, the framework, and what they are built on
@@ -137,7 +137,7 @@ class Measurement(Shown, Record):
 
 
 class Result(BaseModel):
-    """What is measured once for all that it depends on, and kept as JSON."""
+    """A result that is measured once for its inputs, and cached as JSON."""
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
@@ -182,7 +182,7 @@ def save(path: Path, result: BaseModel) -> None:
 
 
 def load(kind: type[Document], path: Path) -> Document | None:
-    """What :func:`save` wrote, or None if it is not there; a damaged file is a BenchlibError that names it."""
+    """Load a document that :func:`save` wrote, or None without a file; a damaged file is a BenchlibError."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         sha256 = document.pop("sha256")
@@ -190,20 +190,20 @@ def load(kind: type[Document], path: Path) -> Document | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, BenchlibError):
-        raise _damaged(path, f"not a {kind.__name__} that this benchlib can read") from None
+        raise _damage_error(path, f"not a {kind.__name__} that this benchlib can read") from None
     if sha256 != digest(document):
-        raise _damaged(path, _CHANGED)
+        raise _damage_error(path, _CHANGED)
     if document.get("file", path.stem) != path.stem:
-        raise _damaged(path, f"it has the content of {document['file']}.json")
+        raise _damage_error(path, f"it has the content of {document['file']}.json")
     return result
 
 
-def usable(kind: type[Document], path: Path) -> Document | None:
+def load_or_set_aside(kind: type[Document], path: Path) -> Document | None:
     """As :func:`load`; but a damaged file is moved into ``damaged/``, which is said."""
-    return _usable(path, lambda: load(kind, path))
+    return _set_aside_damaged(path, lambda: load(kind, path))
 
 
-def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
+def _set_aside_damaged(path: Path, read: Callable[[], Found | None]) -> Found | None:
     try:
         return read()
     except BenchlibError as error:
@@ -217,13 +217,13 @@ def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
 
 def _write(path: Path, write: Callable[[Path], Any]) -> None:
     try:
-        with replaced(path) as partial:
+        with replace_file(path) as partial:
             write(partial)
     except OSError as error:
-        raise BenchlibError(unwritable(error, path)) from error
+        raise BenchlibError(write_error(error, path)) from error
 
 
-def _damaged(path: Path, why: str) -> BenchlibError:
+def _damage_error(path: Path, why: str) -> BenchlibError:
     return BenchlibError(f"{path}: {why}; delete it to measure again")
 
 
@@ -255,21 +255,21 @@ class Store:
             table = pq.ParquetFile(path).read(use_threads=False)
             rows = table.to_pylist()
         except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
-            raise _damaged(path, f"not a whole parquet file ({shown(str(error))})") from None
+            raise _damage_error(path, f"not a whole parquet file ({quote(str(error))})") from None
         if others := {row.get("format") for row in rows} - {FORMAT}:
             raise BenchlibError(
                 f"{path}: written in format {others.pop()}; this benchlib reads format {FORMAT} only. Read it with the "
                 "benchlib that wrote it, or delete it to measure again"
             )
         if not rows or (table.schema.metadata or {}).get(_SHA256) != digest(rows).encode():
-            raise _damaged(path, _CHANGED)
+            raise _damage_error(path, _CHANGED)
         if others := {json.loads(row["measurement"])["file"] for row in rows} - {file}:
-            raise _damaged(path, f"holds measurements with the key {others.pop()}, which is another file's")
+            raise _damage_error(path, f"holds measurements with the key {others.pop()}, which is another file's")
         return [_measurement(row, path) for row in rows]
 
-    def usable(self, file: str) -> list[Measurement] | None:
+    def load_or_set_aside(self, file: str) -> list[Measurement] | None:
         """As :meth:`load`; but a damaged file is moved into ``damaged/``, which is said."""
-        return _usable(self.path(file), lambda: self.load(file))
+        return _set_aside_damaged(self.path(file), lambda: self.load(file))
 
     def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
         """The measurements in the files with these keys (None: in the folder), oldest first; none may be damaged."""
@@ -300,8 +300,8 @@ def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
     return pd.DataFrame([_flat(m) for m in measurements])
 
 
-def counted(blocks: Iterable[Block]) -> list[Block]:
-    """Of the takes of each block the one that counts: the last that was not disturbed, or the last of all."""
+def final_takes(blocks: Iterable[Block]) -> list[Block]:
+    """The take of each block that counts: the last undisturbed one, or the last of all."""
     takes: dict[tuple, Block] = {}
     for block in blocks:
         key = (block.epoch, block.round, block.position)
@@ -312,7 +312,7 @@ def counted(blocks: Iterable[Block]) -> list[Block]:
 
 def seconds_by_round(m: Measurement) -> dict[int, float]:
     """Seconds per sample of each block, by round, without rounds that were disturbed in every take."""
-    return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
+    return {block.round: block.wall_s / block.samples for block in final_takes(m.blocks) if not block.disturbed}
 
 
 def _row(measurement: Measurement) -> dict[str, Any]:
@@ -334,7 +334,7 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
         condition = _condition(json.dumps(document["condition"]))
         return Measurement.model_validate({**document, "condition": condition, **tables})
     except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, f"not a measurement of this benchlib ({error})") from None
+        raise _damage_error(path, f"not a measurement of this benchlib ({error})") from None
     except BenchlibError as error:
         why = "; ".join(str(error).splitlines())
         had = [name for name in document.get("versions", {}) if name.startswith("plug-in ")]
@@ -352,17 +352,17 @@ _SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s")
 
 
 def _flat(m: Measurement) -> dict[str, Any]:
-    told = m.model_dump(exclude={"condition", "machine", *_TABLES}) | m.machine
+    values = m.model_dump(exclude={"condition", "machine", *_TABLES}) | m.machine
     return {
         **identity(m.condition),
-        **{name: _listed(value) for name, value in told.items()},
+        **{name: _in_one_cell(value) for name, value in values.items()},
         "blocks": len(m.blocks),
         **{name: sum(getattr(block, name) for block in m.blocks) for name in _SUMMED},
         "disturbed_blocks": sum(block.disturbed for block in m.blocks),
     }
 
 
-def _listed(value: Any) -> Any:
+def _in_one_cell(value: Any) -> Any:
     """A list or a dict in one cell."""
     if isinstance(value, dict):
         value = [f"{name}={one}" for name, one in value.items()]
@@ -370,7 +370,7 @@ def _listed(value: Any) -> Any:
 
 
 def identity(condition: Condition) -> dict[str, Any]:
-    """What a condition is, a column each: its label, its choices, its hyperparameters."""
+    """The columns that identify a condition: its label, its choices, its hyperparameters."""
     chosen = condition.model_dump()
     hyperparameters, without = chosen.pop("hyperparameters"), chosen.pop("without")
     if condition.world_size == 1:

@@ -19,7 +19,7 @@ RESTLESS = 0.1  # cores that workers use who should sleep: more is a warning; of
 AGAIN = " See that the machine is quiet (on a shared node: that you have it alone), delete the measurements, run again."
 
 
-def unfinished(comparisons: list[Comparison]) -> list[str]:
+def early_ends(comparisons: list[Comparison]) -> list[str]:
     """How many comparisons ended before their precision was reached, and what more it would have taken."""
     ended = [one for one in comparisons if one.plan.ended != PRECISION and math.isfinite(one.plan.half_width)]
     ended = [one for one in ended if DISTURBED not in set(one.ratios()["verdict"])]  # whose width shows nothing
@@ -36,7 +36,7 @@ def unfinished(comparisons: list[Comparison]) -> list[str]:
 
 
 def of_rows(frame: pd.DataFrame) -> list[str]:
-    """What was not steady, not alone, or held back, of all that was measured: a sentence for each kind of trouble."""
+    """Warnings about unsteady, disturbed or throttled measurements: a sentence for each kind of trouble."""
     columns = ["steady", "disturbed", "slows_down", "idle_cores", "accelerator_throttled"]
     steps = wide(frame, "steady").set_index("label").reindex(columns=columns)
     runs = wide(frame, "epoch_s").set_index("label")
@@ -57,7 +57,7 @@ def of_rows(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def throttled(measured: Iterable[Measured]) -> list[str]:
+def throttled_blocks(measured: Iterable[Measured]) -> list[str]:
     """How many blocks a CPU quota held back."""
     every = [(m.machine, block) for one in measured for m in one.measurements for block in m.blocks]
     held = [machine["cpu_quota"] for machine, block in every if THROTTLED in block.disturbed_by]

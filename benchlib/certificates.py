@@ -11,7 +11,7 @@ import pandas as pd
 from benchlib import frameworks, tables, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
-from benchlib.equivalence.certificate import Certificate, unexercised
+from benchlib.equivalence.certificate import Certificate, coverage_gaps
 from benchlib.plotting import naming
 from benchlib.study import Study
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from IPython.display import HTML
 
 
-def checked(study: Study) -> list[tuple[Condition, str, Certificate]]:
+def certified_conditions(study: Study) -> list[tuple[Condition, str, Certificate]]:
     """The conditions that were certified, in order, with what their subjects are called."""
     named = naming.subjects(study.every)
     return [(one, tables.spelled(named[one]), study.certificates[one.key]) for one in study.every]
@@ -27,7 +27,7 @@ def checked(study: Study) -> list[tuple[Condition, str, Certificate]]:
 
 def same_models(study: Study) -> Iterator[str]:
     """How many models are the reference's, and which are not; what was not seen of them."""
-    every = checked(study)
+    every = certified_conditions(study)
     certificates = [certificate for _, _, certificate in every]
     same = sum(one.same for one in certificates)
     yield f"{same} of the {len(every)} models that this notebook checks compute what the reference computes."
@@ -37,7 +37,7 @@ def same_models(study: Study) -> Iterator[str]:
             yield f"{one.workload} in {who}: {certificate.verdict}{why}; there is no ratio of it."
     if forgiven := [f"{one.workload} in {who}" for one, who, its in every if any(c.forgiven for c in its.checks)]:
         yield f"Rounding explains differences of {', '.join(forgiven)}: the reference differs from itself by as much."
-    for name, some in unexercised(certificates).items():
+    for name, some in coverage_gaps(certificates).items():
         yield f"{name}: not seen, or in part, for no sample that was compared has it: {'; '.join(some)}."
     if trained := [one.training for one in certificates if one.training]:
         yield f"Of {len(trained)} models the losses of at least {min(trained)} steps of training were compared, too."
@@ -58,22 +58,22 @@ def differences(study: Study) -> pd.DataFrame:
             "tolerance": check.tolerance,
             tables.FILES: certificate.file,
         }
-        for one, who, certificate in checked(study)
+        for one, who, certificate in certified_conditions(study)
         for check in certificate.checks
     )
 
 
 def settled(study: Study) -> pd.DataFrame:
-    """What the files of each workload settle."""
+    """The decisions that the files of each workload record."""
     names = dict.fromkeys(one.workload for one in study.every)
     rows = ((name, *pair) for name in names for pair in workloads.load(name).settled.items())
     return pd.DataFrame(rows, columns=["workload", "what", "how"])
 
 
 def neutralised(study: Study) -> pd.DataFrame:
-    """What was another in the check than it is usually, and why."""
+    """The settings that the check changes, and why."""
     rows = []
-    for one, _, certificate in checked(study):
+    for one, _, certificate in certified_conditions(study):
         gated = certificate.condition
         changes = [(name, getattr(one, name), getattr(gated, name), why) for name, why in gate.REASONS.items()]
         changes = [change for change in changes if change[1] != change[2]]
@@ -91,7 +91,7 @@ def side_by_side(study: Study) -> HTML:
     style, parts = "font-size: 0.62em; line-height: 1.25; white-space: pre-wrap; overflow-wrap: anywhere", []
     for name in dict.fromkeys(one.workload for one in study.every):
         workload = workloads.load(name)
-        offered = sorted(frameworks.of(workload), key=frameworks.rank)
+        offered = sorted(frameworks.of_workload(workload), key=frameworks.rank)
         files = [workloads.file(name, each).read_text(encoding="utf-8") for each in offered]
         parts += [f"<h3>{escape(workload.title)} (<code>{name}</code>)</h3><p>{escape(workload.source)}.</p>"]
         columns = "".join(f'<pre style="{style}">{escape(text)}</pre>' for text in files)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import benchlib
-from benchlib.errors import REMEDIES, BenchlibError, require_package, unwritable
+from benchlib.errors import REMEDIES, BenchlibError, require_package, write_error
 from benchlib.report.pdf import PAPERS
 from benchlib.runner.interrupt import one_interrupt
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in REMEDIES:
             raise
         _mute(sys.stdout)  # which may be what has no room
-        print(f"error: {unwritable(error, 'standard output, or a file')}", file=sys.stderr)
+        print(f"error: {write_error(error, 'standard output, or a file')}", file=sys.stderr)
         return 1
 
 
@@ -148,7 +148,7 @@ def environment(given: argparse.Namespace) -> int:
     from benchlib import doctor, environments
 
     if given.action == "list":
-        for name in [environments.DEFAULT, *sorted({*environments.on_record(), *environments.offered()})]:
+        for name in [environments.DEFAULT, *sorted({*environments.registry(), *environments.templates()})]:
             print(f"{name}: {environments.why_absent(name) or environments.find(name).python}")
         return 0
     if not given.name or (given.action == "add") != bool(given.python):

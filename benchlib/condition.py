@@ -1,4 +1,4 @@
-"""What to measure, checked when it is made; ``benchlib.runner.availability`` asks whether this machine can."""
+"""The choice to measure, checked when it is made; ``benchlib.runner.availability`` asks whether this machine can."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from benchlib import data, environments, frameworks, plugins, workloads
-from benchlib.errors import BenchlibError, shown, unknown
+from benchlib.errors import BenchlibError, no_such, quote
 from benchlib.validation import Strict
 
 LANES = ("default", "tuned")
@@ -21,7 +21,7 @@ plugins.use()
 def _one_of(what: str, known: Callable[[], Iterable[str]]) -> BeforeValidator:
     def check(name: object) -> object:
         if name not in known():
-            raise ValueError(unknown(what, name, known()))
+            raise ValueError(no_such(what, name, known()))
         return name
 
     return BeforeValidator(check)
@@ -32,7 +32,7 @@ def _values(workload: workloads.Workload, data: str, given: dict[str, Any]) -> d
     settled = workload.data_values.get(data, {})
     for name, value in settled.items():
         if given.get(name, value) != value:
-            wrong = f"hyperparameters.{name}: {shown(given[name])}"
+            wrong = f"hyperparameters.{name}: {quote(given[name])}"
             raise BenchlibError(f"{wrong}: with data {data} it is {value}; leave it out")
     return workload.values({**workload.data_defaults.get(data, {}), **settled, **given})
 
@@ -94,13 +94,13 @@ class Condition(Strict):
     def _fits_workload(self) -> Condition:
         workload = workloads.load(self.workload)
         for what, name, known in (
-            (f"framework of workload {self.workload!r}", self.framework, frameworks.of(workload)),
+            (f"framework of workload {self.workload!r}", self.framework, frameworks.of_workload(workload)),
             (f"mode of {self.framework}", self.mode, frameworks.modes(self.framework)),
             (f"precision of {self.framework}", self.precision, frameworks.precisions(self.framework)),
             (f"data of workload {self.workload!r}", self.data, workload.data),
         ):
             if name not in known:
-                raise ValueError(unknown(what, name, known))
+                raise ValueError(no_such(what, name, known))
         if self.learning_rate is not None and workload.learning_rate is None:
             raise ValueError(f"learning_rate {self.learning_rate!r}: {self.workload} trains nothing; leave it out")
         self._fits_group(workload)
@@ -108,9 +108,9 @@ class Condition(Strict):
         if available is not None:
             taken = available if self.train_samples is None else self.train_samples
             if taken > available:
-                raise ValueError(f"train_samples {shown(taken)}: {self.data} has {available} training samples")
+                raise ValueError(f"train_samples {quote(taken)}: {self.data} has {available} training samples")
             if self.batch_size > taken:
-                size = shown(self.batch_size)
+                size = quote(self.batch_size)
                 raise ValueError(f"batch_size {size} is larger than the {taken} training samples of {self.data}")
         return self
 
@@ -125,7 +125,7 @@ class Condition(Strict):
         if workload.kind != "training":
             raise ValueError(f"world_size {self.world_size}: {self.workload} trains nothing that they could share")
         if self.batch_size % self.world_size:
-            raise ValueError(f"batch_size {shown(self.batch_size)}: {self.world_size} processes cannot share it evenly")
+            raise ValueError(f"batch_size {quote(self.batch_size)}: {self.world_size} processes cannot share it evenly")
         if self.device == "cpu" and self.threads is None:
             raise ValueError(f"threads: say how many each of the {self.world_size} processes has on the CPU")
 
@@ -164,7 +164,7 @@ class Condition(Strict):
 
     @property
     def details(self) -> list[str]:
-        """What it is beside workload, subject and device, in words; what goes without saying is left out."""
+        """The choices beside workload, subject and device, in words; the usual ones are left out."""
         defaults = _values(workloads.load(self.workload), self.data, {})
         parts = [f"batch {self.batch_size}"]
         if self.learning_rate is not None:

@@ -1,4 +1,4 @@
-"""What is in an environment, found by trying, and whether a framework's session does what
+"""The state of an environment, found by trying, and whether a framework's session does what
 :class:`benchlib.frameworks.Session` promises, tried with the smallest workload that the framework has a file for.
 """
 
@@ -39,7 +39,7 @@ class Promise(NamedTuple):
 
 
 def inspect(name: str) -> Iterator[Finding]:
-    """What is in the environment ``name``, a line at a time; a BenchlibError where it is not there or cannot answer."""
+    """Yield the contents of environment ``name``, line by line; a BenchlibError where it is missing or broken."""
     environment = environments.find(name)
     yield Finding(f"environment {name}: Python {probe(environment.python, ()).python}, {environment.python}")
     offered = [framework for framework in frameworks.names() if installed.offers(name, framework)]
@@ -53,7 +53,7 @@ def inspect(name: str) -> Iterator[Finding]:
     if environment.made and (asked := environments.requirements(name)):
         again = f"benchlib environment remove {name}, and create it again"
         yield from (Finding(f"the system has to have: {sentence}") for sentence in asked.system)
-        yield from (Finding(f"{says}: {again}", wrong=True) for says in environments.missing(asked, environment))
+        yield from (Finding(f"{says}: {again}", wrong=True) for says in environments.mismatches(asked, environment))
 
 
 def _inspect_framework(framework: str, environment: str) -> Iterator[Finding]:
@@ -61,11 +61,11 @@ def _inspect_framework(framework: str, environment: str) -> Iterator[Finding]:
     try:
         condition = Condition(workload=_smallest(framework), framework=framework, environment=environment)
         with WorkerProcess(condition, 0, IMPORT_S) as worker:
-            versions = {**installed.versions(framework, environment), **worker.opened()["versions"]}
+            versions = {**installed.versions(framework, environment), **worker.finish_open()["versions"]}
         listed = ", ".join(f"{name} {version}" for name, version in versions.items())
         yield Finding(f"{framework}: imported; {listed}")
         for device in frameworks.devices(framework):
-            missing = availability.available(framework, device, environment)
+            missing = availability.why_absent(framework, device, environment)
             yield Finding(f"{framework}, {device}: {missing or 'usable'}")
         with scratch.scratch("inspection") as inputs:
             promises = list(check(framework, inputs, IMPORT_S, environment=environment))
@@ -110,11 +110,11 @@ def _smallest(framework: str) -> str:
 
 def _promises(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Promise]:
     mode = condition.mode
-    job = prepare_job(compare.neutral(gate.gated(condition)), INITIAL_SEED, inputs)
+    job = prepare_job(compare.neutralise(gate.adapt(condition)), INITIAL_SEED, inputs)
     works, why = "starts, builds a model, and makes a step", ""
     try:
         with WorkerProcess(job.condition, INITIAL_SEED, patience_s, knobs.of_gate(job.condition)) as worker:
-            worker.opened()
+            worker.finish_open()
             built = worker.ask("build", **job.document())
             settings = worker.ask("first_step")["settings"]
             worker.ask("memory")
@@ -140,9 +140,9 @@ def _waits(condition: Condition, inputs: Path, patience_s: float) -> str:
 
 
 def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:
-    gated = gate.gated(condition)
+    gated = gate.adapt(condition)
     its = gate.reference(gated)
-    if missing := availability.available(its.framework, its.device, its.environment):
+    if missing := availability.why_absent(its.framework, its.device, its.environment):
         return f"it cannot be compared with {its.subject}: {missing}"
     (one,) = gate.run([gated], inputs, patience_s)
     certificate = gate.certify(one)

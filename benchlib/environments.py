@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchlib import variables
-from benchlib.errors import REMEDIES, BenchlibError, shown, unknown
-from benchlib.interpreters import answering, probe
+from benchlib import env_vars
+from benchlib.errors import REMEDIES, BenchlibError, no_such, quote
+from benchlib.interpreters import probe, resolve
 
 DEFAULT = "default"  # of the interpreter that starts the workers
 IN_A_NAME = "an environment's name has up to 40 letters, digits and . _ - in it"
@@ -52,7 +52,7 @@ class CreationFailed(BenchlibError):
 
 @dataclass(frozen=True)
 class Requirements:
-    """What an environment is made of."""
+    """The requirements of an environment."""
 
     file: Path
     python: str  # as 3.11
@@ -77,11 +77,11 @@ def folder() -> Path:
 
 
 def requirements_file(name: str) -> Path:
-    """What the environment ``name`` is made of, if it is there."""
+    """The requirements file of the environment ``name``, if it is there."""
     return root() / "environments" / f"{name}.txt"
 
 
-def offered() -> list[str]:
+def templates() -> list[str]:
     """Names of the environments that could be made."""
     return sorted(path.stem for path in (root() / "environments").glob("[!.]*.txt"))
 
@@ -101,11 +101,11 @@ def require(name: object) -> str:
 
 
 def names() -> Iterator[str]:
-    """Of all environments that are there: the default one, then the others by name."""
-    return iter([DEFAULT, *(name for name in on_record() if why_absent(name) is None)])
+    """The names of all environments: the default one, then the others in order."""
+    return iter([DEFAULT, *(name for name in registry() if why_absent(name) is None)])
 
 
-def on_record() -> list[str]:
+def registry() -> list[str]:
     """Names of all that is registered, whatever is wrong with it."""
     return sorted(path.stem for path in folder().glob("[!.]*.json"))
 
@@ -123,11 +123,11 @@ def find(name: str) -> Environment:
     """The environment of this name; a BenchlibError with the command that makes it where there is none."""
     if name == DEFAULT:
         return Environment(DEFAULT, sys.executable)
-    if environment := _registered(name):
+    if environment := _read_registered(name):
         return environment
     if requirements_file(name).is_file():
         raise BenchlibError(f"environment {name!r} is not there: benchlib environment create {name} makes it")
-    known = unknown("environment", name, {*names(), *offered()})
+    known = no_such("environment", name, {*names(), *templates()})
     raise BenchlibError(f"{known}; benchlib environment add {name} --python PATH registers an interpreter under it")
 
 
@@ -155,9 +155,9 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
     it is replaced. A :class:`CreationFailed` where a package could not be installed.
     """
     asked = requirements(name)
-    with changing():
-        there = _registered(name)
-        if there and there.made and asked and not list(missing(asked, there)):
+    with registry_lock():
+        there = _read_registered(name)
+        if there and there.made and asked and not list(mismatches(asked, there)):
             say(f"environment {name!r} is there already, as {asked.file} asks for it")
             return there
         _require_free(name)
@@ -165,7 +165,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
             find(name)  # says what could be meant
         place = folder() / name
         environment = Environment(name, str(place / "bin" / "python"), True)
-        given = _given()
+        given = _uv_env()
         commands = _commands(asked, environment.python, place, given["PATH"])
         for sentence in asked.system:
             say(f"the system has to have: {sentence}")
@@ -176,7 +176,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
                 if ended:
                     raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see above what it said")
             probe.cache_clear()  # a former environment had this interpreter's path
-            if said := "; ".join(missing(asked, environment)):
+            if said := "; ".join(mismatches(asked, environment)):
                 raise BenchlibError(f"{said}, though each command above ended with exit code 0")
             register(environment)
         except BaseException as error:  # an interrupt, too
@@ -192,10 +192,10 @@ def add(name: str, python: str | Path) -> Environment:
     path = shutil.which(os.path.abspath(python) if os.path.dirname(python) else python)
     if path is None:
         raise BenchlibError(f"{python}: is no program: give the path of an interpreter, such as FOLDER/bin/python")
-    with changing():
+    with registry_lock():
         _require_free(name)
         # Not what a link leads to: a venv's interpreter finds its packages by the link's place.
-        environment = Environment(name, answering(os.path.abspath(path)))
+        environment = Environment(name, resolve(os.path.abspath(path)))
         probe(environment.python, ())
         register(environment)
     return environment
@@ -203,10 +203,10 @@ def add(name: str, python: str | Path) -> Environment:
 
 def remove(name: str) -> Environment:
     """Forget an environment, and delete its folder if benchlib has made it; what it was."""
-    with changing():
-        environment = _registered(name)
+    with registry_lock():
+        environment = _read_registered(name)
         if environment is None:
-            raise BenchlibError(unknown("environment", name, on_record()))
+            raise BenchlibError(no_such("environment", name, registry()))
         if environment.made and (folder() / name).exists():
             shutil.rmtree(folder() / name)
         _record(name).unlink()
@@ -214,7 +214,7 @@ def remove(name: str) -> Environment:
 
 
 def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[list[str]]:
-    """What makes the environment at ``place``, whose interpreter will be ``new``, with programs of ``path``."""
+    """The commands that make the environment at ``place``; ``new`` will be its interpreter, ``path`` finds programs."""
     uv = shutil.which("uv", path=path)
     if tuple(map(int, asked.python.split("."))) < OLDEST:
         python = shutil.which(f"python{asked.python}", path=path) or f"python{asked.python}"
@@ -228,9 +228,9 @@ def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[lis
     return [[*make, str(place)], [*install, "--requirement", str(asked.file)]]
 
 
-def _given() -> dict[str, str]:
+def _uv_env() -> dict[str, str]:
     """An installer's variables: pip's settings in uv's words, and a PATH with this Python and those of pyenv."""
-    own = variables.of_programs(os.environ)
+    own = env_vars.for_programs(os.environ)
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, env=own, capture_output=True, text=True, check=False).stdout.splitlines()
     found = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # as pip: the best version of all places, not the first place's
@@ -243,8 +243,8 @@ def _given() -> dict[str, str]:
     return found | own | {"PATH": os.pathsep.join(path)}
 
 
-def missing(asked: Requirements, environment: Environment) -> Iterator[str]:
-    """What an environment that was made here has not, or has in another version, a sentence each."""
+def mismatches(asked: Requirements, environment: Environment) -> Iterator[str]:
+    """The packages that an environment lacks or has in another version, a sentence each."""
     python = probe(environment.python, ()).python
     if python.split(".")[:2] != asked.python.split("."):
         yield f"Python {python}: {asked.file} asks for {asked.python}"
@@ -260,8 +260,8 @@ def missing(asked: Requirements, environment: Environment) -> Iterator[str]:
 def _require_free(name: str) -> None:
     """Raise a BenchlibError where no environment can be registered under this name."""
     if name == DEFAULT or not _NAME.fullmatch(name):
-        raise BenchlibError(f"environment {shown(name)}: {IN_A_NAME}; {DEFAULT!r} is the one that benchlib runs in")
-    if there := _registered(name):
+        raise BenchlibError(f"environment {quote(name)}: {IN_A_NAME}; {DEFAULT!r} is the one that benchlib runs in")
+    if there := _read_registered(name):
         remedy = f"benchlib environment remove {name} comes first"
         raise BenchlibError(f"environment {name!r} is there already ({there.python}): {remedy}")
 
@@ -274,7 +274,7 @@ def register(environment: Environment) -> None:
 
 
 @contextmanager
-def changing() -> Iterator[None]:
+def registry_lock() -> Iterator[None]:
     """Hold the lock of :func:`folder`; a BenchlibError where it cannot be had, or what is changed cannot be written."""
     try:
         folder().mkdir(exist_ok=True)
@@ -295,7 +295,7 @@ def _record(name: str) -> Path:
     return folder() / f"{name}.json"
 
 
-def _registered(name: str) -> Environment | None:
+def _read_registered(name: str) -> Environment | None:
     try:
         return Environment(**json.loads(_record(name).read_text(encoding="utf-8")))
     except FileNotFoundError:

@@ -20,7 +20,7 @@ class BenchlibError(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a worker gave nothing, typed, so that nobody has to read it out of a sentence."""
+    """Why a worker gave no result, with its type, so that no caller parses a sentence."""
 
     sentence: str  # "worker failed in 'check': TypeError: no kernel"
     printed: str | None = None  # the end of what it printed; None: it could not be started
@@ -45,7 +45,7 @@ _NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNOREC
 """How frameworks and allocators say it."""
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """``value`` as Python writes it, cut after ``SHOWN`` characters."""
     try:
         text = repr(value)
@@ -54,17 +54,17 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text):,} characters)"
 
 
-def unknown(what: str, name: object, known: Iterable[str]) -> str:
+def no_such(what: str, name: object, known: Iterable[str]) -> str:
     """A sentence that refuses ``name`` and offers the nearest name that exists.
 
     >>> unknown("workload", "cnm", ["cnn", "conv2d"])
     "unknown workload 'cnm': did you mean 'cnn'? (there are: cnn, conv2d)"
     """
     known = sorted(known)
-    given = name if isinstance(name, str) else shown(name)
+    given = name if isinstance(name, str) else quote(name)
     near = difflib.get_close_matches(given[:SHOWN].lower(), known, n=1, cutoff=0.5)
     hint = f" did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {shown(name)}:{hint} (there are: {', '.join(known)})"
+    return f"unknown {what} {quote(name)}:{hint} (there are: {', '.join(known)})"
 
 
 def require_package(module: str, extra: str, purpose: str) -> None:
@@ -78,10 +78,10 @@ REMEDIES = {
     errno.EFBIG: "allow larger files (ulimit -f)",
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable"),
 }
-"""What to do about a file that cannot be written, by the system's error: for these nobody needs a traceback."""
+"""The remedy for a file that cannot be written, by the system's error number: these need no traceback."""
 
 
-def unwritable(error: OSError, place: Path | str) -> str:
+def write_error(error: OSError, place: Path | str) -> str:
     """A sentence on what could not be written, which is ``place`` unless the error says otherwise.
 
     >>> unwritable(OSError(28, "No space left on device"), "outputs")

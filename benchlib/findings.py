@@ -25,10 +25,10 @@ def effects(
     who: Name = lambda row: row["subject"],
     to: Name = lambda row: row["baseline_subject"],
 ) -> Sentences:
-    """What is shown to be faster than its baseline, and what slower: how often, and ``where`` most."""
+    """The subjects shown to be faster or slower than their baseline: how often, and ``where`` most."""
 
     def answer(study: Study) -> Iterator[str]:
-        told = pd.DataFrame(
+        table = pd.DataFrame(
             {
                 **{"name": spelled(who(row)), "other": spelled(to(row)), "place": where(row), "shown": verdict(row)},
                 **row[["estimate", "low", "high"]],
@@ -36,16 +36,16 @@ def effects(
             for _, row in study.rows(quantity).iterrows()
             if pd.isna(row["reason"])
         )
-        if not len(told):
+        if not len(table):
             return
-        other, place = (told[name][0] if told[name].nunique() == 1 else "" for name in ("other", "place"))
+        other, place = (table[name][0] if table[name].nunique() == 1 else "" for name in ("other", "place"))
         than, at = f" than {other}" if other else "", f" at {place}" if place else ""
-        told["name"] += "" if other else " against " + told["other"]
-        told["of"] = told["name"].map(told["name"].value_counts())
+        table["name"] += "" if other else " against " + table["other"]
+        table["of"] = table["name"].map(table["name"].value_counts())
         sentences = []
-        for shown in dict.fromkeys([FASTER, SLOWER, *told["shown"]]):
-            rows = told[told["shown"] == shown].sort_values("estimate", ascending=shown != FASTER)
-            each = [_counted(of_name, not place) for _, of_name in rows.groupby("name", sort=False)]
+        for shown in dict.fromkeys([FASTER, SLOWER, *table["shown"]]):
+            rows = table[table["shown"] == shown].sort_values("estimate", ascending=shown != FASTER)
+            each = [_count_verdicts(of_name, not place) for _, of_name in rows.groupby("name", sort=False)]
             head = f"{shown.capitalize()}{than if shown in (FASTER, SLOWER) else ''}{at}"
             sentences += [f"{head}: {'; '.join(each)}."] if each else []
         yield from filter(None, [*sentences[:1], " ".join(sentences[1:])])
@@ -53,8 +53,8 @@ def effects(
     return answer
 
 
-def _counted(rows: pd.DataFrame, with_place: bool) -> str:
-    """What has a verdict, in how many of its rows; and the first of them, which has the largest effect."""
+def _count_verdicts(rows: pd.DataFrame, with_place: bool) -> str:
+    """The number of rows with a verdict, and the first of them, which has the largest effect."""
     first, shown = rows.iloc[0], rows["shown"].iloc[0]
     name = f"{first['name']} in {len(rows)} of {first['of']}" if first["of"] > 1 else first["name"]
     if shown not in (FASTER, SLOWER):
@@ -112,7 +112,7 @@ def overtaking(x: str, unit: str, where: Name) -> Sentences:
 
 
 def soonest(x: str) -> Sentences:
-    """With which value of a column ``x`` each subject is at the threshold soonest, by medians over seeds."""
+    """The value of a column ``x`` with which each subject reaches the threshold first, by medians over seeds."""
 
     def answer(study: Study) -> Iterator[str]:
         for who, rows in study.rows("epochs_to_threshold").groupby("subject", sort=False):
@@ -156,7 +156,7 @@ def best(x: str) -> Sentences:
 
 
 def impossible(study: Study) -> Iterator[str]:
-    """What cannot be run here, and why."""
+    """The conditions that cannot run here, and why."""
     rows = study.rows("throughput_ratio")
     for _, row in rows[rows["reason"].notna()].iterrows():
         yield f"{row['task']}: {spelled(row['subject'])} is {row['why']}: {row['reason']}"
@@ -194,7 +194,7 @@ def efficiency(study: Study) -> Iterator[str]:
 
 
 def agreements(study: Study) -> Iterator[str]:
-    """In how many tasks the metric is shown to differ from the first subject's, and who is sooner at the threshold."""
+    """The number of tasks whose metric differs from the first subject's, and the first one at the threshold."""
     rows = study.rows("final_metric")
     if "metric_difference_verdict" in rows:
         others = rows[rows["metric_difference_processes"].notna()]
@@ -208,7 +208,7 @@ def agreements(study: Study) -> Iterator[str]:
 
 
 def different_models(study: Study) -> Iterator[str]:
-    """Of each task and subject whose model is not certified to be the reference's."""
+    """The tasks and subjects whose model is not certified as the reference's."""
     runs = study.runs
     others = runs.loc[runs["models"] != SAME, ["task", "subject"]].drop_duplicates() if len(runs) else runs
     for task, who in others.itertuples(index=False, name=None):
@@ -216,7 +216,7 @@ def different_models(study: Study) -> Iterator[str]:
 
 
 def resolution(study: Study) -> Iterator[str]:
-    """How often identical processes are told apart, and which differences are too small to be seen."""
+    """How often identical processes are distinguished, and which differences are too small to be seen."""
     known = study.rows("control_ratio").dropna(subset="low")
     if not len(known):
         yield "No A/A could be measured: nothing is known of the resolution."
@@ -233,8 +233,8 @@ def resolution(study: Study) -> Iterator[str]:
 def timers_see(study: Study) -> Iterator[str]:
     """How many timers see all the work that was planted, and which do not."""
     if study.timers:
-        told = [f"{sum(one.ok for one in study.timers)} of {len(study.timers)} timers see the work that was planted."]
+        text = [f"{sum(one.ok for one in study.timers)} of {len(study.timers)} timers see the work that was planted."]
         for one, name in zip(study.timers, _names([one.condition for one in study.timers]).values(), strict=True):
             blind = f"the timer sees {one.share:.0%} of the work: its times are wrong"
-            told += [] if one.ok else [f"{name} on {one.condition.device}: {one.failure or blind}."]
-        yield " ".join(told)
+            text += [] if one.ok else [f"{name} on {one.condition.device}: {one.failure or blind}."]
+        yield " ".join(text)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import scratch, variables
+from benchlib import env_vars, scratch
 from benchlib.errors import BenchlibError
 
 _PROBE = Path(__file__).with_name("probe.py")
@@ -40,7 +40,7 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
     """Ask an interpreter for top-level modules, those of the working directory and of the user's PYTHONPATH left out,
     as for a worker. A BenchlibError where it cannot answer.
     """
-    answered = _as_worker([python, "-c", _PROBE.read_text(encoding="utf-8"), *modules])
+    answered = _run_as_worker([python, "-c", _PROBE.read_text(encoding="utf-8"), *modules])
     try:
         answer = json.loads(answered.stdout.splitlines()[-1])
     except (IndexError, ValueError):
@@ -60,21 +60,21 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
     return Interpreter(answer["python"], found)
 
 
-def answering(python: str) -> str:
+def resolve(python: str) -> str:
     """The interpreter that answers here for ``python``: itself, unless a worker would get another one for it, as by a
     shim of pyenv's, which goes by folder and variables.
     """
     question = [python, "-I", "-c", "import sys; print(sys.executable)"]
-    there = _as_worker(question).stdout
+    there = _run_as_worker(question).stdout
     here = subprocess.run(question, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
     return python if here == there or not here.strip() else here.splitlines()[-1]
 
 
-def _as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _run_as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run an interpreter in an empty folder, with a worker's variables; a BenchlibError where it cannot be started."""
     try:
         with scratch.scratch("probe") as empty:
-            given = {**variables.passed(os.environ), "HOME": str(empty)}
+            given = {**env_vars.for_worker(os.environ), "HOME": str(empty)}
             quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
             return subprocess.run(command, cwd=empty, env=given, check=False, **quiet)
     except OSError as error:

@@ -32,13 +32,13 @@ from benchlib.runner import epochs as epochs_procedure
 from benchlib.runner import preflight, roofline, rounds, scheduler, timer_check
 from benchlib.runner.interrupt import one_interrupt
 from benchlib.runner.jobs import INITIAL_SEED, Job, key, prepare_job
-from benchlib.runner.machine_lock import turn
+from benchlib.runner.machine_lock import hold_machine
 from benchlib.runner.processes import PATIENCE_S
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.scheduler import Asked
 from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats import planner
-from benchlib.stats.comparison import MARGIN, Comparison, most_urgent, standing
+from benchlib.stats.comparison import MARGIN, Comparison, describe_widest, most_urgent
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.workloads import load
 
@@ -61,7 +61,7 @@ class NotMeasured(BenchlibError):
         super().__init__(f"{what}: not measured so far, and nothing is to be measured now; run again with more time")
 
 
-def measuring(how: Measures) -> AbstractContextManager[None]:
+def kernels_measure(how: Measures) -> AbstractContextManager[None]:
     """Have labs of kernels that are started meanwhile measure so much."""
     return variable(MEASURES_VARIABLE, how.value)
 
@@ -101,7 +101,7 @@ class Lab:
         scratch.remove_stale()
 
     def compare(self, conditions: list[Condition], **asked: Any) -> Comparison:
-        """As :meth:`compare_each`, of one comparison."""
+        """Measure one comparison: see :meth:`compare_each`."""
         return self.compare_each([conditions], **asked)[0]
 
     @one_interrupt()
@@ -134,7 +134,7 @@ class Lab:
         for conditions, code in zip(groups, codes, strict=True):
             comparison = Comparison(conditions, [], certificates, precision, budget_s, pilot, margin)
             jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in (*comparison.timed[:1], *comparison.timed)]
-            asked.append(Asked.of(comparison, jobs, rounds.RoundSettings(block_s=block_s), code))
+            asked.append(Asked.create(comparison, jobs, rounds.RoundSettings(block_s=block_s), code))
             asked[-1].read(self.store)
         timed = [one for one in asked if one.members]
         for one in timed:
@@ -161,11 +161,11 @@ class Lab:
         asked = list(self.comparisons.values())
         comparisons = [one.comparison for one in asked]
         while (place := most_urgent(comparisons, until - time.monotonic())) is not None:
-            with self._turn(tell) as waited_s:
+            with self._hold_machine(tell) as waited_s:
                 until += waited_s
                 measured = asked[place].repeat(self.store, self.patience_s, self._keep)
                 tell(f"{comparisons[place].title}: {scheduler.line(measured)}")
-            tell(standing(comparisons, max(0.0, until - time.monotonic())))
+            tell(describe_widest(comparisons, max(0.0, until - time.monotonic())))
 
     @one_interrupt()
     def train(
@@ -195,14 +195,14 @@ class Lab:
         missing = [(file, job) for file, job in asked.items() if file not in measured]
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"{len(missing)} of {len(jobs)} training runs of {conditions[0].workload}")
-        random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
-        measured |= {run.file: run for run in self._trained(dict(missing), settings, code, on_epoch)}
+        random.Random(0).shuffle(missing)  # so that the machine's drift does not favour the first ones
+        measured |= {run.file: run for run in self._train_missing(dict(missing), settings, code, on_epoch)}
         return TrainingRuns(conditions, [measured[file] for file in asked], certificates, epochs, threshold)
 
     def _training_run(self, file: str) -> Measurement | None:
-        return self._unless_retried(file, next(iter(self.store.usable(file) or ()), None))
+        return self._drop_if_retried(file, next(iter(self.store.load_or_set_aside(file) or ()), None))
 
-    def _trained(
+    def _train_missing(
         self,
         missing: dict[str, Job],
         settings: epochs_procedure.TrainingSettings,
@@ -225,11 +225,11 @@ class Lab:
             after_epoch(run)
 
         with Progress(len(missing) * settings.most_epochs, f"training {workload}") as progress:
-            for together in epochs_procedure.together(missing):
-                trained = epochs_procedure.trained(
+            for together in epochs_procedure.startable_together(missing):
+                trained = epochs_procedure.train_runs(
                     together, settings, self._training_run, self.patience_s, keep, progress, after
                 )
-                with self._turn(progress.tell) as waited_s, closing(trained):
+                with self._hold_machine(progress.tell) as waited_s, closing(trained):
                     progress.stood_still(waited_s)
                     code.require()
                     yield from trained
@@ -242,7 +242,7 @@ class Lab:
         jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in timed]
         path = self.folder / "ceilings" / f"{key(ceiling=[job.depends_on('ceiling') for job in jobs])}.json"
         measure = partial(roofline.measure, device, precision, within, self.inputs, self.patience_s)
-        return self._once(Ceiling, path, code, f"the machine's limits on {device}", measure)
+        return self._load_or_measure(Ceiling, path, code, f"the machine's limits on {device}", measure)
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
         """Does the timer of each framework, environment, mode and device see work of known duration?"""
@@ -254,7 +254,7 @@ class Lab:
             depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
             path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
             measure = partial(timer_check.check, condition, self.inputs, self.patience_s)
-            checks.append(self._once(SyncCheck, path, code, f"the timer of {condition}", measure))
+            checks.append(self._load_or_measure(SyncCheck, path, code, f"the timer of {condition}", measure))
         return checks
 
     def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
@@ -263,8 +263,8 @@ class Lab:
         Mixed precision has to pass in fp32 first, and several processes in one: where that does not, its certificate is
         given. With ``training_steps``, what trains and is the same is compared over so many steps of training, too.
         """
-        gated = {condition.key: gate.gated(condition) for condition in conditions}
-        first = {name: gate.proved_first(condition) for name, condition in gated.items()}
+        gated = {condition.key: gate.adapt(condition) for condition in conditions}
+        first = {name: gate.prerequisites(condition) for name, condition in gated.items()}
         before = (one for some in first.values() for one in some)
         wanted = dict.fromkeys([*gated.values(), *before])  # no set: the same order in every run
         code = _code(wanted, "gate")
@@ -277,7 +277,7 @@ class Lab:
             self._certify(missing, paths, code)
             known |= {one.key: self._cached(Certificate, paths[one]) for one in missing}
         for name, one in list(known.items()) if training_steps else ():
-            if one and one.same and _trains(one.condition) and not gate.proved_first(one.condition):
+            if one and one.same and _trains(one.condition) and not gate.prerequisites(one.condition):
                 known[name] = self._with_training(one, training_steps, code)
         wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
         return {name: known[(wrong[name] or one).key] for name, one in gated.items()}
@@ -289,11 +289,11 @@ class Lab:
         """
         condition = certificate.condition
         path, shorter = self.certificate_path(condition, steps), self.certificate_path(condition)
-        known = cache.usable(Certificate, path)
+        known = cache.load_or_set_aside(Certificate, path)
         if self.measures is Measures.NOTHING or (known and known.same):
             return known or certificate
-        with self._turn(say):
-            known = cache.usable(Certificate, path)  # by another process, meanwhile
+        with self._hold_machine(say):
+            known = cache.load_or_set_aside(Certificate, path)  # by another process, meanwhile
             trained = None if known else gate.train(condition, self.inputs, self.patience_s, steps)
             code.require()
             if isinstance(trained, tuple):  # it failed, which is not kept
@@ -313,14 +313,14 @@ class Lab:
         """Write the certificates of gated conditions to ``paths``, each as soon as it can be."""
         with (
             Progress(len(conditions), "checking that the models are the same") as progress,
-            self._turn(progress.tell) as waited_s,
+            self._hold_machine(progress.tell) as waited_s,
         ):
             progress.stood_still(waited_s)
             missing = (one for one in conditions if self._cached(Certificate, paths[one]) is None)  # by another process
             with closing(gate.run(missing, self.inputs, self.patience_s)) as computed:
                 for one in computed:
                     code.require()
-                    sets = knobs.neutralising(one.condition)
+                    sets = knobs.neutralising_reasons(one.condition)
                     exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
                     path = paths[one.condition]
                     update = {**asdict(one.surroundings), "file": path.stem}
@@ -329,10 +329,10 @@ class Lab:
                     progress.step(str(certificate))
 
     def _cached(self, kind: type[Cached], path: Path) -> Cached | None:
-        """What is in the cache, unless it crashed in another lab and is measured again by this one."""
-        return self._unless_retried(path.stem, cache.usable(kind, path))
+        """The cached result, unless it crashed in another lab and is measured again by this one."""
+        return self._drop_if_retried(path.stem, cache.load_or_set_aside(kind, path))
 
-    def _unless_retried(self, file: str, found: Cached | None) -> Cached | None:
+    def _drop_if_retried(self, file: str, found: Cached | None) -> Cached | None:
         shown = self.measures is Measures.NOTHING or file in self._own
         return found if found is None or shown or not found.crashed else None
 
@@ -353,7 +353,7 @@ class Lab:
         return self.folder / "certificates" / f"{name}.json"
 
     def _add(self, asked: Asked) -> None:
-        """A comparison that two notebooks ask for is measured, later, as whoever asks for more of it would have it."""
+        """Ask for a comparison; one that two notebooks ask for is measured later, with the stricter settings."""
         before = self.comparisons.get(asked.group)
         if before is not None and self.measures is Measures.LATER:
             precision = min(before.comparison.precision, asked.comparison.precision)
@@ -363,18 +363,18 @@ class Lab:
 
     def _measure(self, one: Asked) -> bool:
         """Bring a comparison to its precision, the end of its budget, or its pilot only. Was anything missing?"""
-        if not self._goes_on(one):
+        if not self._is_unfinished(one):
             return False
-        with Progress(one.left, f"comparing {one.comparison.title}") as progress:
-            while self._goes_on(one):
-                with self._turn(progress.tell) as waited_s:
+        with Progress(one.repetitions_left, f"comparing {one.comparison.title}") as progress:
+            while self._is_unfinished(one):
+                with self._hold_machine(progress.tell) as waited_s:
                     progress.stood_still(waited_s)
                     measured = one.repeat(self.store, self.patience_s, self._keep)
-                    progress.total = progress.done + 1 + (one.left if self._goes_on(one) else 0)
+                    progress.total = progress.done + 1 + (one.repetitions_left if self._is_unfinished(one) else 0)
                     progress.step(scheduler.line(measured))
         return True
 
-    def _goes_on(self, one: Asked) -> bool:
+    def _is_unfinished(self, one: Asked) -> bool:
         ended = self.measures is Measures.LATER or any(m.file in self.ended for m in one.comparison.measurements)
         enough = ended and one.repetitions >= one.comparison.pilot
         return one.comparison.lacks_pilot(self._own) or not (enough or one.comparison.plan.ended is not None)
@@ -385,26 +385,26 @@ class Lab:
         self._after_keeping()
 
     @contextmanager
-    def _turn(self, tell: Callable[[str], None]) -> Iterator[float]:
-        """As :func:`turn`; the seconds that it was waited for others are counted."""
-        with turn(tell) as waited_s:
+    def _hold_machine(self, tell: Callable[[str], None]) -> Iterator[float]:
+        """Hold the machine, and count the seconds of waiting for others."""
+        with hold_machine(tell) as waited_s:
             self.waited_s += waited_s
             yield waited_s
 
-    def _once(
+    def _load_or_measure(
         self, kind: type[Cached], path: Path, code: Unchanged, what: str, measure: Callable[[], Cached]
     ) -> Cached:
-        """What is in a file, or is measured by ``code`` and written there."""
+        """Load a result from a file, or measure it by ``code`` and write it there."""
         if known := self._cached(kind, path):
             return known
         if self.measures is Measures.NOTHING:
             raise NotMeasured(what)
-        with self._turn(say):
+        with self._hold_machine(say):
             if known := self._cached(kind, path):  # by another process, meanwhile
                 return known
             measured = measure()
             code.require()
-            self._save(path, measured)  # before whoever waits looks for it
+            self._save(path, measured)  # before a waiting process looks for it
         return measured
 
 

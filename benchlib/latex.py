@@ -59,14 +59,14 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
     lines = [
         f"\\begin{{{place}}}",
         "\\centering\\footnotesize",
-        f"\\caption{{{escaped(f'{caption} {same}'.strip())}}}",
+        f"\\caption{{{escape(f'{caption} {same}'.strip())}}}",
         f"\\label{{{label}}}",
         f"\\begin{{adjustbox}}{{{FITTED}}}",
         f"\\begin{{tabular}}{{{''.join(kinds)}}}",
         "\\toprule",
-        f"{' & '.join(map(escaped, text))} \\\\",
+        f"{' & '.join(map(escape, text))} \\\\",
         "\\midrule",
-        *(f"{' & '.join(map(escaped, cells))} \\\\{comment}" for cells, comment in rows),
+        *(f"{' & '.join(map(escape, cells))} \\\\{comment}" for cells, comment in rows),
         "\\bottomrule",
         *(f"\\end{{{name}}}" for name in ("tabular", "adjustbox", place)),
     ]
@@ -86,16 +86,16 @@ def macros(frame: pd.DataFrame, prefix: str) -> Iterator[tuple[str, str]]:
             who = [f"{'' if isinstance(row[one], str) else one} {row[one]}" for one in naming if pd.notna(row[one])]
             macro = f"benchlib{_camel(' '.join([prefix, *who, name]))}"
             for end, text in {"": value, "Only": value.partition(" ")[0]}.items():
-                yield f"{macro}{end}", f"\\newcommand{{\\{macro}{end}}}{{{escaped(text)}}}{comment}"
+                yield f"{macro}{end}", f"\\newcommand{{\\{macro}{end}}}{{{escape(text)}}}{comment}"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Text in one line without LaTeX's commands."""
     return "".join(SPECIAL.get(char, char) for char in text.replace("\n", " "))
 
 
 def _comments(frame: pd.DataFrame) -> list[str]:
-    """What stands behind each row: the keys of its files, if it has any."""
+    """The comment behind each row: the keys of its files, if it has any."""
     files = frame[FILES] if FILES in frame else [""] * len(frame)
     return [f" {COMMENT} {keys}" if isinstance(keys, str) and keys else "" for keys in files]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchlib.scratch import replaced
+from benchlib.scratch import replace_file
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:
@@ -39,7 +39,7 @@ def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Itera
 
 
 def all_wrong(folder: Path, notebooks: Iterable[str] | None = None) -> dict[str, str]:
-    """By file, as :func:`wrong_files`, of all notebooks (or of these) that have succeeded."""
+    """The wrong files (:func:`wrong_files`) of all notebooks, or of these, that have succeeded."""
     wrong: dict[str, str] = {}
     every = read_all(folder)
     for name in every if notebooks is None else notebooks:
@@ -62,5 +62,5 @@ def path_of(folder: Path, name: str) -> Path:
 
 def write(path: Path, record: dict[str, Any]) -> None:
     """Write a record, at once or not at all."""
-    with replaced(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

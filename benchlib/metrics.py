@@ -72,7 +72,7 @@ def bleu(sentences: list[str], references: list[str]) -> float:
 
 
 def name(workload: Workload) -> str:
-    """What people call the metric of ``workload``."""
+    """The usual name of the metric of ``workload``."""
     return workload.metric_name or {"accuracy": "test accuracy"}.get(metric := workload.metric or "", metric)
 
 
@@ -81,6 +81,6 @@ def label(workload: Workload) -> str:
     return f"{name(workload)} (%)" if workload.metric == "accuracy" else name(workload)
 
 
-def readable(metric: str | None) -> tuple[float, str]:
-    """What a value of ``metric`` is multiplied by for people to read, and its unit then."""
+def readable_unit(metric: str | None) -> tuple[float, str]:
+    """The factor that makes a value of ``metric`` readable, and the unit then."""
     return (100.0, "%") if metric == "accuracy" else (1.0, metric or "1")

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import create_model
 
-from benchlib.errors import BenchlibError, shown
-from benchlib.parameter_types import defaults, read, typed
+from benchlib.errors import BenchlibError, quote
+from benchlib.parameter_types import defaults, read, validate_as
 from benchlib.study import Study, WrongChoice
 from benchlib.validation import Strict
 
@@ -62,15 +62,15 @@ def design(notebook: Path, file: Path, **changes: Any) -> Study:
         profile = defaults(file.parent)
         common = profile.model_dump(mode="json", exclude={"minutes"}) if profile else {}
         values["settings"] = common | values.get("settings", {})
-    parameters = typed(model, file, values).model_dump(mode="json")
+    parameters = validate_as(model, file, values).model_dump(mode="json")
     vars(module).update(parameters)
     try:
         _execute("design", notebook, module)
     except BenchlibError as error:
-        told = str(error)
+        message = str(error)
         if isinstance(error, WrongChoice) and (key := _key_of(parameters, error)):
-            told = f"{key}: {shown(error.value)}: {error.why}"
-        raise BenchlibError(f"{file}: {told} (for {notebook})") from None
+            message = f"{key}: {quote(error.value)}: {error.why}"
+        raise BenchlibError(f"{file}: {message} (for {notebook})") from None
     studies = [one for one in vars(module).values() if isinstance(one, Study)]
     if len(studies) != 1 or studies[0].name != notebook.stem:
         raise BenchlibError(f"{notebook}: the cell tagged design has to make Study({notebook.stem!r}, ...)")

@@ -20,7 +20,7 @@ from benchlib.condition import (
     PrecisionName,
     WorkloadName,
 )
-from benchlib.errors import BenchlibError, shown
+from benchlib.errors import BenchlibError, quote
 from benchlib.stats import planner
 from benchlib.validation import Strict
 
@@ -35,10 +35,10 @@ MOST_BYTES = 100_000
 DEFAULTS = "defaults.yaml"  # the file of a profile with the settings that all its comparisons have
 
 
-def _each_once(values: list) -> list:
+def _require_distinct(values: list) -> list:
     for place, one in enumerate(values):
         if one in values[:place]:
-            raise ValueError(f"{one if isinstance(one, BaseModel) else shown(one)} is there twice; give each once")
+            raise ValueError(f"{one if isinstance(one, BaseModel) else quote(one)} is there twice; give each once")
     return values
 
 
@@ -50,7 +50,7 @@ def _evaluates(name: str) -> str:
 
 
 Item = TypeVar("Item")
-Grid = Annotated[list[Item], Field(min_length=1), AfterValidator(_each_once)]
+Grid = Annotated[list[Item], Field(min_length=1), AfterValidator(_require_distinct)]
 DataName = str
 Folder = str | None  # of all results; None: outputs/quick of the project
 Hyperparameters = dict[str, Any]
@@ -93,13 +93,13 @@ class Settings(Given):
 
 
 class Defaults(Strict, Settings):
-    """What ``defaults.yaml`` has: the settings of all comparisons, and the minutes of all measurements."""
+    """The content of ``defaults.yaml``: the settings of all comparisons, and the minutes of all measurements."""
 
     minutes: Annotated[float, Field(gt=0, le=planner.MOST_BUDGET_S / 60)]
 
 
 class Subject(Given):
-    """What is compared: a framework of an environment, in a mode, a precision and a lane."""
+    """A subject of a comparison: a framework of an environment, in a mode, a precision and a lane."""
 
     framework: FrameworkName
     if_there: bool = False  # where it is not, it is left out, and the notebook says so; else refused
@@ -174,10 +174,10 @@ Tasks = Grid[Task]
 def defaults(folder: Path) -> Defaults | None:
     """The settings of a profile's comparisons, checked; None where it has no file of them."""
     path = folder / DEFAULTS
-    return typed(Defaults, path, read(path)) if path.exists() else None
+    return validate_as(Defaults, path, read(path)) if path.exists() else None
 
 
-def typed(kind: type[BaseModel], path: Path, given: Mapping[str, Any]) -> Any:
+def validate_as(kind: type[BaseModel], path: Path, given: Mapping[str, Any]) -> Any:
     """The model of values; a BenchlibError names path, key and value of all that is wrong."""
     try:
         return kind(**given)
@@ -200,7 +200,7 @@ def read(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: not UTF-8, or a number of 5,000 digits
         raise BenchlibError(f"{path}: is not YAML: {' '.join(str(error).split())[:400]}") from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        raise BenchlibError(f"{path}: expected parameters, one 'name: value' a line, found: {shown(values)}")
+        raise BenchlibError(f"{path}: expected parameters, one 'name: value' a line, found: {quote(values)}")
     return values
 
 
@@ -216,7 +216,7 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         keys = [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
         for twice in {key for key in keys if keys.count(key) > 1}:
-            raise yaml.MarkedYAMLError(problem=f"the key {shown(twice)} is there twice", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem=f"the key {quote(twice)} is there twice", problem_mark=node.start_mark)
         return node
 
 

@@ -28,13 +28,13 @@ class Plugin:
     """A folder of plug-ins."""
 
     folder: Path
-    source: str  # a distribution, or the folder that somebody named
+    source: str  # a distribution, or the folder that was named
     version: str = ""  # of the distribution
 
     @property
     def files(self) -> dict[str, Path]:
-        """By where they stand in benchlib."""
-        every = [file for kind in KINDS for file in visible(self.folder / kind, "*.py")]
+        """Its files, by their places in benchlib."""
+        every = [file for kind in KINDS for file in visible_files(self.folder / kind, "*.py")]
         return {str(file.relative_to(self.folder)): file for file in every if file.name != "__init__.py"}
 
 
@@ -45,7 +45,7 @@ def use(folders: Iterable[Path | str] = ()) -> None:
     """Add installed plug-ins and those in ``folders``, for this process and its workers; refuse two of one name."""
     given = [folder for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
     named = list(dict.fromkeys([*given, *(str(Path(folder).expanduser().resolve()) for folder in folders)]))
-    plugins = list(dict.fromkeys([*_installed(), *(Plugin(Path(folder), folder) for folder in named)]))
+    plugins = list(dict.fromkeys([*_installed_plugins(), *(Plugin(Path(folder), folder) for folder in named)]))
     _require_whole(plugins)
     if named:
         os.environ[VARIABLE] = os.pathsep.join(named)
@@ -63,7 +63,7 @@ def files() -> dict[str, Path]:
     return {place: file for one in _used for place, file in one.files.items()}
 
 
-def named(framework: str, workload: str, data_set: str) -> dict[str, str]:
+def of_condition(framework: str, workload: str, data_set: str) -> dict[str, str]:
     """The plug-ins that a condition takes, for its record: a distribution's version, or a hash of a folder's files."""
     found = {}
     for one in _used:
@@ -76,13 +76,13 @@ def named(framework: str, workload: str, data_set: str) -> dict[str, str]:
     return found
 
 
-def visible(folder: Path, pattern: str) -> list[Path]:
-    """The files in a folder and below that somebody wrote: no hidden ones, which editors and file managers leave."""
+def visible_files(folder: Path, pattern: str) -> list[Path]:
+    """The visible files in a folder and below: editors and file managers leave hidden ones."""
     files = (path.relative_to(folder) for path in folder.rglob(pattern) if path.is_file())
     return sorted(folder / one for one in files if not any(part.startswith((".", "__pycache__")) for part in one.parts))
 
 
-def _installed() -> Iterator[Plugin]:
+def _installed_plugins() -> Iterator[Plugin]:
     """Those of distributions. Only the top-level package of an entry point is looked up; nothing of it runs."""
     for entry in entry_points(group=ENTRY_POINTS):
         top, *within = entry.value.split(".")
@@ -95,7 +95,7 @@ def _installed() -> Iterator[Plugin]:
 
 
 def _require_whole(plugins: Iterable[Plugin]) -> None:
-    """Refuse two of one name, as nobody could say which was measured; and what is no plug-in."""
+    """Refuse two plug-ins with the same file, as the measured one would be unknown; and folders without plug-ins."""
     owners: dict[str, str] = {}
     for one in plugins:
         if not one.files:

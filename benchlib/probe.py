@@ -44,7 +44,7 @@ def source(one):
     return [urllib.parse.unquote(urllib.parse.urlparse(origin["url"]).path)] if is_edited else []
 
 
-def needed(roots):
+def needed_versions(roots):
     """Versions of distributions and of all that they need and is installed. An extra counts where it is asked for, and
     of ``roots`` always, but for what only their developers need.
     """
@@ -55,12 +55,12 @@ def needed(roots):
         versions[one.metadata["Name"]] = one.version
         for requirement in one.requires or ():
             text, _, marker = requirement.partition(";")
-            only_for = {_normal(extra) for extra in _EXTRA.findall(marker)}
+            only_for = {_normalise(extra) for extra in _EXTRA.findall(marker)}
             if only_for and not (only_for - FOR_DEVELOPERS if extras is None else only_for & extras):
                 continue
             name, in_brackets = _REQUIREMENT.match(text).groups()
-            wanted = {_normal(extra.strip()) for extra in (in_brackets or "").split(",")}
-            known = asked.setdefault(_normal(name), set())
+            wanted = {_normalise(extra.strip()) for extra in (in_brackets or "").split(",")}
+            known = asked.setdefault(_normalise(name), set())
             if not wanted <= known:
                 known |= wanted
                 waiting += [(other, known) for other in _distribution(name)]
@@ -77,7 +77,7 @@ def module(name, listed):
     return {
         "place": place,
         "distributions": [one.metadata["Name"] for one in roots],
-        "packages": {**needed(roots), **{name: files for name, files in builds.items() if files}},
+        "packages": {**needed_versions(roots), **{name: files for name, files in builds.items() if files}},
         "digest": "" if roots else digest(place),
     }
 
@@ -104,10 +104,10 @@ def _distribution(name):
     try:
         return [metadata.distribution(name)]
     except metadata.PackageNotFoundError:
-        return []  # it is for another system, or an extra that nobody has
+        return []  # it is for another system, or an extra that is not installed
 
 
-def _normal(name):
+def _normalise(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -1,4 +1,4 @@
-"""What each result shows of itself: its numbers in tables, as HTML in a notebook, as lines of text in a script."""
+"""The representations of results: numbers in tables, as HTML in a notebook, as lines of text in a script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from benchlib import shown, tables
-from benchlib.cache import Measurement, counted
+from benchlib.cache import Measurement, final_takes
 from benchlib.equivalence.certificate import DIFFERENT, SAME, Certificate
 from benchlib.errors import require_package
 from benchlib.provenance.knobs import Ledger
@@ -61,7 +61,7 @@ shown.RENDERERS.update(html=html, text=text, figure=figure)
 
 @functools.singledispatch
 def parts(result: Shown) -> Parts:
-    """What ``result`` shows."""
+    """The tables that ``result`` shows, with their captions."""
     raise NotImplementedError(f"a {type(result).__name__} has no tables")
 
 
@@ -73,7 +73,7 @@ def _(measured: Measurement) -> Parts:
     own: Parts = [] if measured.ok else [f"failed: {measured.failure}"]
     found = throughput.row(measured.condition, [measured] if measured.ok else [], False, not measured.ok, [])
     names = ("disturbed", *("step_ms", "samples_per_second") * compared, "cores_used", "first_step_s", "warm_up_s")
-    row = {"blocks": len(counted(measured.blocks)), **{name: found[name] for name in (*names, "memory_mib")}}
+    row = {"blocks": len(final_takes(measured.blocks)), **{name: found[name] for name in (*names, "memory_mib")}}
     own.append((caption, pd.DataFrame([row | {"warm-up": measured.steady}])))
     if measured.epochs:
         names = {"wall_s": "epoch_s", "loss": "final_loss"}
@@ -139,7 +139,7 @@ def _(certificate: Certificate) -> Parts:
 
 
 def _evidence(certificate: Certificate) -> str:
-    """What was compared, and what not; what rounding explained; with which versions."""
+    """The evidence of a certificate: compared and uncompared cases, differences by rounding, and versions."""
     met = [name for name, one in certificate.exercised.items() if one]
     forgiven = [one for check in certificate.checks for one in check.forgiven]
     largest = sorted(forgiven, key=lambda one: one.difference, reverse=True)[:MOST_FORGIVEN]
@@ -162,6 +162,6 @@ def _evidence(certificate: Certificate) -> str:
 @parts.register
 def _(ledger: Ledger) -> Parts:
     caption = "The knobs that were set; all others are as installed."
-    if ledger.left_out:
-        caption += f" Set in the shell, and left out of the workers' environments: {', '.join(ledger.left_out)}."
+    if ledger.omissions:
+        caption += f" Set in the shell, and left out of the workers' environments: {', '.join(ledger.omissions)}."
     return [(caption, ledger.frame)]

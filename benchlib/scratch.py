@@ -2,7 +2,7 @@
 that are written whole or not at all.
 
 An owner holds a lock on a file in the folder, which the operating system lets go of when the owner ends, however it
-ends. So a folder whose lock can be had is nobody's.
+ends. So a folder whose lock can be taken has no owner.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def scratch(kind: str) -> Iterator[Path]:
 
 
 def remove_own(kind: str) -> None:
-    """Remove all folders of a kind that are this process's: whoever was to remove them has been interrupted."""
+    """Remove all folders of a kind that are this process's: the code that should remove them was interrupted."""
     for folder in [one for one in _locks if one.name.startswith(f"benchlib-{kind}-")]:
         remove(folder)
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def replace_file(path: Path) -> Iterator[Path]:
     """A file to write to, which then takes the place of ``path``; where it cannot be written, what was there stays."""
     partial = path.with_name(f".partial-{path.stem}-{os.getpid()}")
     try:

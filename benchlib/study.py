@@ -20,7 +20,7 @@ from benchlib import caveats, data, latex, manifest, metrics, tables, tensorboar
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.equivalence.certificate import Certificate
-from benchlib.errors import BenchlibError, shown
+from benchlib.errors import BenchlibError, quote
 from benchlib.lab import Lab
 from benchlib.parameter_types import Settings
 from benchlib.runner import availability, preflight
@@ -48,13 +48,13 @@ class WrongChoice(BenchlibError):
     """A value of a parameter fits no condition."""
 
     def __init__(self, name: str, value: object, why: str) -> None:
-        super().__init__(f"{name}: {shown(value)}: {why}")
+        super().__init__(f"{name}: {quote(value)}: {why}")
         self.name, self.value, self.why = name, value, why
 
 
 @dataclass
 class Part:
-    """What is measured together: a comparison, or training runs within their ``limits``."""
+    """A group measured together: a comparison, or training runs within their ``limits``."""
 
     conditions: list[Condition]
     task: str  # if not given, the workload and its data
@@ -68,7 +68,7 @@ class Part:
             self.task = f"{self.conditions[0].workload} on {self.conditions[0].data}"
 
     @property
-    def possible(self) -> list[Condition]:  # to measure, as far as the gate has seen
+    def possible_conditions(self) -> list[Condition]:  # to measure, as far as the gate has seen
         return [one for one in self.conditions if one not in self.refused]
 
 
@@ -116,7 +116,7 @@ class Study:
             condition, why = None, f"{workload}, of which it has no file"
             if not optional or framework in workloads.load(workload).frameworks():
                 condition = _condition({"workload": workload, **own, **choices})
-                why = optional and availability.available(framework, condition.device, condition.environment)
+                why = optional and availability.why_absent(framework, condition.device, condition.environment)
             if why:
                 self._absent[f"Not measured in {tables.spelled(framework)}: {why}."] = None
             elif condition is not None:
@@ -179,7 +179,7 @@ class Study:
         """Measure what the design says, or take from disk what was measured before."""
         if lab is None:
             lab = Lab(outputs=self.outputs)
-            lab.ended = self._ended(lab.folder)
+            lab.ended = self._ended_keys(lab.folder)
         self.folder, self.inputs = lab.folder, lab.inputs
         certificates = lab.certify(self.every)  # all at once: they share the gate's workers
         for part in self.parts:  # without the first there is nothing to compare with, and all say so
@@ -187,12 +187,12 @@ class Study:
         if self._certified:
             self.certificates = lab.certify(self._certified, training_steps=self._training_steps)
         compared = [part for part in self.parts if part.conditions and not part.limits]
-        groups = lab.compare_each([part.possible for part in compared], **(self.settings or {}))
+        groups = lab.compare_each([part.possible_conditions for part in compared], **(self.settings or {}))
         for part, comparison in zip(compared, groups, strict=True):
             part.measured = comparison
         for part in self.parts:
             if part.limits:
-                part.measured = tensorboard.train(lab, part.possible, **part.limits)
+                part.measured = tensorboard.train(lab, part.possible_conditions, **part.limits)
         self.timers = lab.check_timers(self._timed)
         every = [*self.every, *self._timed]
         if self.peak and every:
@@ -205,7 +205,7 @@ class Study:
         for computed in ("frame", "runs", "curves"):
             vars(self).pop(computed, None)
 
-    def _ended(self, folder: Path) -> set[str]:
+    def _ended_keys(self, folder: Path) -> set[str]:
         """Keys of the measurements whose comparisons the last run's clock ended, if the settings are the same."""
         record = manifest.read(folder, self.name) or {}
         before, now = record.get("parameters", {}).get("settings") or {}, self.settings or {}
@@ -233,13 +233,13 @@ class Study:
 
     @property
     def metric(self) -> str:
-        """What the training runs are evaluated by, with its unit, for an axis."""
+        """The metric of the training runs, with its unit, for an axis."""
         first = self._first_trained
         return f"{data.title(first.data)} {metrics.label(workloads.load(first.workload))}"
 
     @property
     def caveat(self) -> str:
-        """What makes the metric another than that of the whole original data; it stands beside every one."""
+        """The reason why the metric is not that of the whole original data; it stands beside every one."""
         return data_warning(self._first_trained, self.inputs)
 
     @cached_property
@@ -247,7 +247,7 @@ class Study:
         """All that was measured, tidy: see ``benchlib.stats.frame``; subjects as :mod:`naming` calls them."""
         from benchlib.plotting import naming  # matplotlib takes long to import: not for checking parameters
 
-        return naming.in_rows(tidy.together(self._frame(number, part) for number, part in enumerate(self.parts)))
+        return naming.name_subjects(tidy.concat(self._frame(number, part) for number, part in enumerate(self.parts)))
 
     def _frame(self, number: int, part: Part) -> pd.DataFrame:
         common = {"notebook": self.name, "task": part.task, "part": number, "margin": self.margin}
@@ -258,22 +258,22 @@ class Study:
             return tidy.of_rows(beside, kind=tidy.COMPARISON, **common)
         why = {"why": tidy.IMPOSSIBLE, "baseline": part.conditions[0]}
         for one, certificate in part.refused.items():
-            beside.append(tidy.absent("throughput_ratio", one, reason=_reason(certificate), **why))
+            beside.append(tidy.gap_row("throughput_ratio", one, reason=_reason(certificate), **why))
         roof_s = self.ceiling.roof_s if self.ceiling else None
-        every = [*beside, *derived_ratios.pairs(part.measured)]
+        every = [*beside, *derived_ratios.pair_rows(part.measured)]
         return tidy.of_comparison(part.measured, every, roof_s=roof_s, **common)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
         """All training runs, a row each (see ``TrainingRuns.runs``), with subject, task, part and threshold."""
-        return self._trained(TrainingRuns.runs)
+        return self._training_frame(TrainingRuns.runs)
 
     @cached_property
     def curves(self) -> pd.DataFrame:
         """All epochs of all training runs, a row each (see ``TrainingRuns.curves``), as :attr:`runs`."""
-        return self._trained(TrainingRuns.curves)
+        return self._training_frame(TrainingRuns.curves)
 
-    def _trained(self, rows: Callable[[TrainingRuns], pd.DataFrame]) -> pd.DataFrame:
+    def _training_frame(self, rows: Callable[[TrainingRuns], pd.DataFrame]) -> pd.DataFrame:
         from benchlib.plotting import naming
 
         frames = [
@@ -287,15 +287,15 @@ class Study:
         return every
 
     def rows(self, quantity: str) -> pd.DataFrame:
-        """Of a quantity in the frame, with what else is known of their conditions (see ``tables.wide``)."""
+        """The rows of a quantity in the frame, with the other values of their conditions (see ``tables.wide``)."""
         return wide(self.frame, quantity)
 
     def warnings(self) -> list[str]:
-        """What makes some numbers less sure than they look, but for the width of intervals."""
-        return [*caveats.of_rows(self.frame), *caveats.throttled(self.measured)]
+        """The faults that make some numbers less sure than they look, beside the width of intervals."""
+        return [*caveats.of_rows(self.frame), *caveats.throttled_blocks(self.measured)]
 
     def failures(self) -> pd.DataFrame:
-        """What failed, a row a process."""
+        """The failures, a row a process."""
         others = failures_of([], self.certificates.values()), failures_beside(self.ceiling, self.timers)
         every = [*(one.failures() for one in self.measured), *others]
         return pd.concat([one for one in every if len(one)] or every[-1:], ignore_index=True)
@@ -312,7 +312,7 @@ class Study:
         caption, figure = drawn
         paths = figures.save(figure, self.folder / "figures", f"{self.name}_{name}")
         rows = self.folder / "figures" / f"{self.name}_{name}.csv"
-        picture.shown(self).rename(columns={"files": tables.FILES}).to_csv(rows, index=False)
+        picture.shown_rows(self).rename(columns={"files": tables.FILES}).to_csv(rows, index=False)
         self._figures[name] = (caption, [*paths, rows])
         return tables.image(next(one for one in paths if one.suffix == ".svg").read_bytes(), caption)
 
@@ -329,7 +329,7 @@ class Study:
         """Sentences computed from the results, the first of which answer the question, warnings and notes."""
         nothing = " ".join(["Nothing that was measured answers this.", *self._absent])
         self._findings = [one for each in sentences for one in each(self)] or [nothing]
-        return tables.bullets([*self._findings, *caveats.unfinished(self.comparisons), *self.warnings(), *self.notes])
+        return tables.bullets([*self._findings, *caveats.early_ends(self.comparisons), *self.warnings(), *self.notes])
 
     def show_failures(self) -> HTML:
         return tables.failed(self.failures())
@@ -341,7 +341,7 @@ class Study:
         scrapbook.glue("summary", {**self.summary(), **more})
 
     def summary(self) -> dict[str, Any]:
-        """What the report needs, in plain types. Paths are relative to the folder of results."""
+        """The report's input, in plain types. Paths are relative to the folder of results."""
         folder = self.folder / "tables"
         drawn = {file: caption for caption, files in self._figures.values() for file in files[:-1]}
         saved = {files[-1]: f"What the figure shows. {caption}" for caption, files in self._figures.values()}
@@ -409,7 +409,7 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
 
 
 def named_tasks(tasks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """By task its name, what its conditions have in common, and the limits of its training. Where several are of one
+    """Each task's name, the common part of its conditions, and the limits of its training. Where several have one
     workload and data, their names say what they differ in, too.
     """
     choices = [{**task["hyperparameters"], **task, "hyperparameters": None} for task in tasks]
@@ -427,8 +427,8 @@ def metric_name(workload: str, of: str) -> str:
 
 
 def data_warning(condition: Condition, inputs: Path) -> str:
-    """What of the data makes a metric another than the whole original's would be; it stands beside every one."""
-    special = data_files.about(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
+    """The reason why the metric is not that of the whole original data; it stands beside every one."""
+    special = data_files.describe(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
     if condition.train_samples is None:
         return special
     unit = workloads.load(condition.workload).unit
@@ -447,7 +447,7 @@ def ceiling_text(ceiling: Ceiling) -> str:
 
 
 def failures_beside(ceiling: Ceiling | None, timers: Iterable[SyncCheck] = ()) -> pd.DataFrame:
-    """What failed beside comparisons and runs, as ``comparison.failures()``; ``file`` is the folder."""
+    """The failures beside comparisons and runs, as ``comparison.failures()``; ``file`` is the folder."""
     rows = [(str(one.condition), "timer", 0, 0, one.failure, "timers/", one.crashed) for one in timers if one.failure]
     if ceiling:
         limits = f"the machine's limits on {ceiling.device}"

@@ -146,12 +146,12 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         same = [name for name in shown if name not in kept and len(set(_column(frame, name))) == 1]
     text = pd.DataFrame({heading(name): _column(frame, name) for name in shown if name not in same})
     common = "; ".join(f"{heading(name)} {_column(frame, name)[0]}" for name in same)
-    told = [f"{'In all rows' if len(frame) > 1 else 'Here'}: {common}."] if common else []
-    return text, " ".join([*told, *(_reasons(frame) if WHY in said else [])])
+    sentences = [f"{'In all rows' if len(frame) > 1 else 'Here'}: {common}."] if common else []
+    return text, " ".join([*sentences, *(_reasons(frame) if WHY in said else [])])
 
 
 def _reasons(frame: pd.DataFrame) -> Iterator[str]:
-    """Of a column in which most rows have nothing and some much, a sentence for each reason."""
+    """A sentence for each reason, of a column that is empty in most rows."""
     names = frame["subject"].map(lambda one: _cell("subject", one))
     if "task" in frame and frame["task"].nunique() > 1:
         names = names + " on " + frame["task"]
@@ -161,7 +161,7 @@ def _reasons(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def heading(name: str) -> str:
-    """Of a column, as people read it."""
+    """The heading of a column, as people read it."""
     words, _, last = name.rpartition("_")
     plain = f"{words} ({UNITS[last]})" if words and last in UNITS else name
     return HEADINGS.get(name, plain.replace("_", " "))
@@ -173,7 +173,7 @@ def html(frame: pd.DataFrame, caption: str) -> HTML:
 
     if not len(frame):
         return bullets([f"{caption} {NOTHING}"])
-    text, above, right = _shown(frame, caption)
+    text, above, right = _as_text(frame, caption)
 
     def row(cells: Iterable[str], tag: str) -> str:
         styles = (("right; white-space: nowrap" if tag == "td" else "right") if one else "left" for one in right)
@@ -190,7 +190,7 @@ def markdown(frame: pd.DataFrame, caption: str) -> str:
     """The frame as it is shown, as a table of GitHub's Markdown under its caption."""
     if not len(frame):
         return f"{caption} {NOTHING}\n"
-    text, above, right = _shown(frame, caption)
+    text, above, right = _as_text(frame, caption)
     rows = [text.columns, ["---:" if number else "---" for number in right], *text.itertuples(index=False)]
     cells = ([cell.replace("|", "&#124;").replace("\n", "<br>") for cell in row] for row in rows)
     return "\n".join([above, "", *(f"| {' | '.join(row)} |" for row in cells)]) + "\n"
@@ -201,7 +201,7 @@ def plain(frame: pd.DataFrame) -> str:
     return display(frame)[0].map(lambda cell: cell.partition("\n")[0]).to_string(index=False) if len(frame) else NOTHING
 
 
-def _shown(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str, list[bool]]:
+def _as_text(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str, list[bool]]:
     """The frame as text, what stands above it, and which of its columns are numbers."""
     text, same = display(frame)
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
@@ -226,7 +226,7 @@ def save(frame: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Pat
     return paths
 
 
-def together(files: Iterable[str]) -> str:
+def join_files(files: Iterable[str]) -> str:
     """One value of ``measurements`` for rows that are made into one: their files, each once."""
     return " ".join(dict.fromkeys(key for keys in files for key in keys.split()))
 
@@ -310,14 +310,14 @@ class Column:
     ends: bool | None = None  # of a quantity: with its interval; None: if it is one of WITH_INTERVAL
 
     def values(self, rows: pd.DataFrame) -> dict[str, list[Any] | pd.Series]:
-        """By name, the columns of a table of these rows of :func:`wide`."""
+        """The columns of a table of these rows of :func:`wide`, by name."""
         if isinstance(self.of, tuple):
             return {f"{self.name}{end}": rows[of] for end, of in zip(("", "_low", "_high"), self.of, strict=True)}
         if callable(self.of):
             return {self.name: [self.of(row) for _, row in rows.iterrows()]}
         if self.of not in tidy.QUANTITIES:
             return {self.name: rows[self.of]}
-        if self.of not in rows:  # nobody has measured it
+        if self.of not in rows:  # it was not measured
             return {}
         if tidy.QUANTITIES[self.of] == tidy.FLAG:
             return {self.name: rows[self.of] == 1}
@@ -367,7 +367,7 @@ class Table:
         """The files of each row's own quantity, and of those that stand beside it."""
         used = [one.of if isinstance(one, Column) else one for one in self.columns]
         names = ["files", *(f"{name}_files" for name in used if isinstance(name, str) and f"{name}_files" in rows)]
-        every = rows[names].apply(lambda row: together(row.dropna()), axis=1)
+        every = rows[names].apply(lambda row: join_files(row.dropna()), axis=1)
         return [" ".join(sorted(files.split())) for files in every]
 
 
@@ -383,17 +383,17 @@ RUNS = Listed("The training runs.", lambda of: of.runs.drop(columns=["task", "pa
 
 
 def verdict(row: pd.Series) -> str | None:
-    """What a row's ratio shows, or why there is none."""
+    """The verdict on a row's ratio, or why there is none."""
     return row["why"] if pd.isna(row["verdict"]) else row["verdict"]
 
 
-def disturbed(name: str = "why") -> Value:
+def disturbed_note(name: str = "why") -> Value:
     """``DISTURBED`` where that is why there is no number: by the column ``why`` of a row, or of what is beside it."""
     return lambda row: DISTURBED if row.get(name) == DISTURBED else None
 
 
 def left_out(row: pd.Series) -> str | None:
-    """Of how many training runs of a row the times do not count, in words."""
+    """The number of training runs of a row whose times do not count, in words."""
     return f"{row['left_out']} of {row['runs']} (disturbed)" if row["left_out"] else None
 
 
@@ -417,7 +417,7 @@ RATIO = (
     Column("ratio", "throughput_ratio"),
     *("processes", Column("verdict", verdict), Column("baseline", "baseline_subject")),
     Column("control", ("control", "control_low", "control_high")),
-    Column("control_why", disturbed("control_why")),
+    Column("control_why", disturbed_note("control_why")),
 )
 """Of rows of ``throughput_ratio``: the ratio, its verdict, and the A/A control of its comparison."""
 
@@ -463,7 +463,7 @@ def ends_text(ordered: list[str]) -> str:
 
 
 def failed(frame: pd.DataFrame) -> HTML:
-    """What failed (a row each, with its ``label`` and ``failure``), the same failures of a condition together."""
+    """The failures (a row each, with its ``label`` and ``failure``), equal ones of a condition together."""
     if not len(frame):
         return bullets(["Nothing failed."])
     by_failure = frame.assign(label=frame["label"].map(spelled)).groupby(["label", "failure"], sort=False)

@@ -24,7 +24,7 @@ KEY = 8  # characters of a measurement's key in a run's name
 
 
 def train(lab: Lab, conditions: list[Condition], **asked: Any) -> TrainingRuns:
-    """As :meth:`Lab.train`, with an event file for each run. One that cannot be written ends no training."""
+    """Train as :meth:`Lab.train`, with an event file for each run. One that cannot be written ends no training."""
     folder, wrong = lab.folder / FOLDER, list[OSError]()
 
     def keep(run: Measurement, again: bool = True) -> None:
@@ -55,7 +55,7 @@ def name(run: Measurement) -> Path:
 def write(folder: Path, run: Measurement, again: bool = True) -> None:
     """Write a run's file, ``again`` or where there is none, in place of what an interrupted run has left."""
     # TensorBoard takes what has "tfevents" in its name, and reads a run's files in the order of their names.
-    path = folder / name(run) / f"events.out.tfevents.{_started(run):.0f}.benchlib"
+    path = folder / name(run) / f"events.out.tfevents.{_start_time(run):.0f}.benchlib"
     if run.epochs and (again or not path.exists()):
         if len(run.epochs) == 1 or not path.exists():
             shutil.rmtree(path.parent, ignore_errors=True)
@@ -63,19 +63,19 @@ def write(folder: Path, run: Measurement, again: bool = True) -> None:
         path.write_bytes(b"".join(_records(run)))
 
 
-def others(folder: Path, keys: Iterable[str]) -> list[Path]:
+def other_folders(folder: Path, keys: Iterable[str]) -> list[Path]:
     """The folders of runs whose measurements have none of these keys."""
     named = {key[:KEY] for key in keys}
     return [path for path in sorted(folder.glob("*/*/*/*/seed *")) if path.name.rpartition(" ")[2] not in named]
 
 
-def _started(run: Measurement) -> float:
+def _start_time(run: Measurement) -> float:
     return datetime.fromisoformat(run.started_utc).timestamp()
 
 
 def _records(run: Measurement) -> list[bytes]:
     """The version, and loss and metric after each epoch; TensorBoard groups charts by the beginning of their tags."""
-    time, workload = _started(run), run.condition.workload
+    time, workload = _start_time(run), run.condition.workload
     metric = workloads.load(workload).metric
     events = [{"wall_time": time, "file_version": "brain.Event:2"}]
     for epoch in run.epochs:
@@ -83,10 +83,10 @@ def _records(run: Measurement) -> list[bytes]:
         values = {"loss": epoch.loss, metric: epoch.metric}
         summary = {"value": [{"tag": f"{workload}/{tag}", "simple_value": value} for tag, value in values.items()]}
         events.append({"wall_time": time, "step": epoch.epoch, "summary": summary})
-    return [_framed(event) for event in events]
+    return [_frame_event(event) for event in events]
 
 
-def _framed(event: dict[str, Any]) -> bytes:
+def _frame_event(event: dict[str, Any]) -> bytes:
     """An event as its file has it. TensorBoard's own writer has a thread, a buffer, and the machine's name in it."""
     from tensorboard.compat.proto.event_pb2 import Event  # half a second: only where a file is written
     from tensorboard.summary.writer.record_writer import RecordWriter

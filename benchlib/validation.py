@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from benchlib.errors import BenchlibError, shown, unknown
+from benchlib.errors import BenchlibError, no_such, quote
 
 MOST_LINES = 20  # of a refusal
 
@@ -63,15 +63,15 @@ def _line(item: dict, keys: Iterable[str]) -> str:
     key = ".".join(_part(part) for part in item["loc"])
     value, kind = item["input"], item["type"]
     if kind == "extra_forbidden" and len(item["loc"]) > 1:
-        return f"unknown key '{key}', with value {shown(value)}; take it out"
+        return f"unknown key '{key}', with value {quote(value)}; take it out"
     if kind == "extra_forbidden":
-        return unknown("key", item["loc"][0], keys)
+        return no_such("key", item["loc"][0], keys)
     if kind == "missing":
         return f"{key}: missing; give it a value"
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        return f"{key}: {shown(value)} is text, not a number: write it without quotes"
+        return f"{key}: {quote(value)} is text, not a number: write it without quotes"
     message = item["msg"].removeprefix("Value error, ")
-    return f"{key}: {shown(value)}: {message}" if key else message  # of the whole, it names the part itself
+    return f"{key}: {quote(value)}: {message}" if key else message  # of the whole, it names the part itself
 
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -79,4 +79,4 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 def _part(part: object) -> str:
     """A part of a key: as it is, if that is short and in one line."""
-    return str(part) if isinstance(part, int) or re.fullmatch(r"[ -~]{1,60}", part) else shown(part)
+    return str(part) if isinstance(part, int) or re.fullmatch(r"[ -~]{1,60}", part) else quote(part)

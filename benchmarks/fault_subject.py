@@ -17,7 +17,7 @@ from typing import Any
 
 import benchlib.frameworks
 import benchlib.workloads
-from benchlib import variables
+from benchlib import env_vars
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -50,7 +50,7 @@ def know_doubles() -> None:
 def prepare() -> None:
     """Make the tests' framework and workload known here and to workers, and the turn this folder's own."""
     know_doubles()
-    os.environ[variables.WORKER_PATH] = str(DOUBLES)
+    os.environ[env_vars.WORKER_PATH] = str(DOUBLES)
     machine_lock.LOCK = Path(os.environ["TMPDIR"]).with_name("turn.lock")
     if shadows := os.environ.get(SHADOWED):
         os.environ["PYTHONPATH"] = shadows

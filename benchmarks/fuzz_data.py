@@ -226,7 +226,7 @@ class Prepared(Reader):
 
     def read(self, place: Path) -> object:
         files.digest(place)
-        files.about(place).get("note")
+        files.describe(place).get("note")
         return {name: array.sum() if array.dtype.kind in "iuf" else None for name, array in files.arrays(place).items()}
 
 

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from benchlib.errors import BenchlibError
 from benchlib.notebooks import schema
 from benchlib.parameter_types import DEFAULTS, defaults, read
-from benchlib.suite import plan
+from benchlib.suite import profile
 from benchlib.validation import Strict
 
 FOLDER = Path(__file__).resolve().parents[1] / "parameters"
@@ -200,7 +200,7 @@ def judge(notebook: str, raw: bytes, folder: Path) -> str:
     path.write_bytes(raw)
     started = time.process_time()
     try:
-        planned = plan.planned(notebook, path)
+        planned = profile.plan_notebook(notebook, path)
         refusal = None
     except BenchlibError as error:
         refusal = str(error)
@@ -227,7 +227,7 @@ def _check_refusal(notebook: str, path: Path, message: str) -> None:
         assert line.isprintable(), f"cannot be shown: {line!r}"
 
 
-def _check_plan(notebook: str, path: Path, planned: plan.Planned) -> None:
+def _check_plan(notebook: str, path: Path, planned: profile.Planned) -> None:
     """What a run would do with them before it starts a worker, on a machine that has all data sets."""
     again = _schema(notebook)(**json.loads(json.dumps(planned.parameters, allow_nan=False)))
     assert again.model_dump(mode="json") == planned.parameters, "a notebook would get other parameters"

@@ -415,8 +415,8 @@ def report(file: Path, output: Path) -> None:
         measured.setdefault(one.group, []).append(one)
 
     def certificate(condition: Condition) -> Certificate | None:
-        gated = gate.gated(condition)
-        proofs = [certificates.get(one.key) for one in (*gate.proved_first(gated), gated)]
+        gated = gate.adapt(condition)
+        proofs = [certificates.get(one.key) for one in (*gate.prerequisites(gated), gated)]
         return next((one for one in proofs if one is None or not one.same), proofs[-1])
 
     first, machine = lines.get("visit", [{}])[0], lines.get("machine", [{}])[0]

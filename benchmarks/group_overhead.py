@@ -21,9 +21,9 @@ from pathlib import Path
 from benchlib.condition import Condition
 from benchlib.provenance import knobs
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
-from benchlib.runner.machine_lock import turn
+from benchlib.runner.machine_lock import hold_machine
 from benchlib.runner.processes import WorkerProcess
-from benchlib.stats.intervals import geometric_interval, rounds_of
+from benchlib.stats.intervals import geometric_interval, log_ratios
 
 HERE = Path(__file__).resolve().parent
 STEPS, ROUNDS = 20, 10
@@ -38,9 +38,9 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=10)
     repetitions = parser.parse_args().repetitions
     job = prepare_job(CONDITION, INITIAL_SEED, HERE.parent / "outputs" / "benchmarks" / "inputs")
-    with turn(print):
+    with hold_machine(print):
         done = [_repetition(job, random.Random(number)) for number in range(repetitions)]
-    found = geometric_interval([statistics.fmean(rounds_of(ours, theirs)) for ours, theirs in done])
+    found = geometric_interval([statistics.fmean(log_ratios(ours, theirs)) for ours, theirs in done])
     print(f"our time of a step / that of the script: {found.estimate:.4f} [{found.low:.4f}, {found.high:.4f}]")
     print(f"{found.processes} repetitions; the script's step: {1000 * min(min(of.values()) for _, of in done):.3g} ms")
 
@@ -50,7 +50,7 @@ def _repetition(job: Job, chance: random.Random) -> tuple[dict[int, float], dict
     worker = WorkerProcess(CONDITION, INITIAL_SEED)
     script = _started(worker.scratch, job)
     try:
-        worker.opened()
+        worker.finish_open()
         worker.ask("build", **job.document())
         worker.ask("first_step")
         worker.ask("block", steps=2 * STEPS)

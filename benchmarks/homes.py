@@ -17,9 +17,9 @@ ENVIRONMENTS = {
 
 def there(workload: str, device: str = "cpu") -> list[str]:
     """Those that have a file for the workload, and can use the device here in their environment."""
-    offered = frameworks.of(workloads.load(workload))
+    offered = frameworks.of_workload(workloads.load(workload))
     return [
         framework
         for framework, environment in ENVIRONMENTS.items()
-        if framework in offered and availability.available(framework, device, environment) is None
+        if framework in offered and availability.why_absent(framework, device, environment) is None
     ]

@@ -47,7 +47,7 @@ def main() -> None:
     rows = []
     for name in arguments.workloads or workloads.names():
         workload = workloads.load(name)
-        if arguments.framework not in frameworks.of(workload):
+        if arguments.framework not in frameworks.of_workload(workload):
             continue
         condition = Condition(
             workload=name,
@@ -58,7 +58,7 @@ def main() -> None:
             data=workload.data[0],
             hyperparameters=EMBEDDED.get(name, {}),
         )
-        if not {*asked} <= {*knobs.of(condition)}:
+        if not {*asked} <= {*knobs.find(condition)}:
             continue
         rows.append(row(condition, asked))
         print(pd.DataFrame(rows).to_string(index=False), flush=True)

@@ -27,7 +27,7 @@ from pathlib import Path
 import pandas as pd
 
 import benchlib.workloads
-from benchlib import Lab, variables
+from benchlib import Lab, env_vars
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.equivalence.certificate import Certificate
@@ -54,7 +54,7 @@ class Case:
     def missing(self) -> str | None:
         """What is not installed, and what to do; None: nothing."""
         framework, environment = self.library.framework, self.library.environment
-        lacking = availability.available(framework, self.library.device, environment)
+        lacking = availability.why_absent(framework, self.library.device, environment)
         if lacking is None and self.package and not installed.module(environment, self.package).place:
             return f"{self.package} is not installed: .venv/bin/pip install {self.package}"
         return lacking
@@ -79,7 +79,7 @@ def main() -> None:
 
 def put_beside() -> None:
     """Have the references beside benchlib's workloads, here and in workers."""
-    os.environ[variables.WORKER_PATH] = str(REFERENCES)
+    os.environ[env_vars.WORKER_PATH] = str(REFERENCES)
     benchlib.workloads.__path__.append(str(REFERENCES / "workloads"))
 
 

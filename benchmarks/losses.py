@@ -34,7 +34,7 @@ from benchlib.equivalence.tolerances import TOLERANCES
 from benchlib.progress import say
 from benchlib.runner import recording
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
-from benchlib.runner.machine_lock import turn
+from benchlib.runner.machine_lock import hold_machine
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
 INPUTS = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "losses"
@@ -85,8 +85,8 @@ def losses(condition: Condition, steps: int, weights: Path | None, leads: bool) 
     job = prepare_job(condition, INITIAL_SEED, INPUTS)
     files = [weights and str(weights / f"{step}.npz") for step in range(steps)]
     try:
-        with turn(say), WorkerProcess(condition, INITIAL_SEED) as worker:
-            worker.opened()
+        with hold_machine(say), WorkerProcess(condition, INITIAL_SEED) as worker:
+            worker.finish_open()
             recording.require_inputs(worker, job, worker.ask("build", **job.document()))
             asked = (
                 worker.ask("train_on", step=step, weights=file, leads=leads, restarts=False)
@@ -113,7 +113,7 @@ def _condition(name: str, framework: str, mode: str, arguments: argparse.Namespa
         off = {key: 0.0 for key in asked.hyperparameters if key.endswith("dropout")}
         condition = asked.but(hyperparameters={**asked.hyperparameters, **off})
     else:
-        neutral = compare.neutral(gate.gated(asked))
+        neutral = compare.neutralise(gate.adapt(asked))
         own = {key: value for key, value in asked.hyperparameters.items() if key in THEIR_OWN}
         condition = neutral.but(hyperparameters={**neutral.hyperparameters, **own})
     return condition.but(

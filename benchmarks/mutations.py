@@ -375,7 +375,7 @@ def _unmodified(chosen: list[Condition], first: int, number: int, folder: Path) 
 def _there(workload: str) -> Iterator[tuple[str, str]]:
     """The frameworks that have the workload and are there, each with the first environment that has it."""
     for framework in workloads.load(workload).frameworks():
-        offering = (one for one in environments.names() if availability.available(framework, "cpu", one) is None)
+        offering = (one for one in environments.names() if availability.why_absent(framework, "cpu", one) is None)
         if (environment := next(offering, None)) is not None:
             yield framework, environment
 

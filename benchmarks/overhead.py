@@ -24,11 +24,11 @@ import pandas as pd
 
 from benchlib.condition import Condition
 from benchlib.provenance import knobs
-from benchlib.runner.entries import Sampler
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
-from benchlib.runner.machine_lock import turn
+from benchlib.runner.machine_lock import hold_machine
 from benchlib.runner.processes import WorkerProcess
-from benchlib.stats.intervals import geometric_interval, rounds_of
+from benchlib.runner.worker_sessions import Sampler
+from benchlib.stats.intervals import geometric_interval, log_ratios
 
 HERE = Path(__file__).resolve().parent
 STEPS, ROUNDS = 40, 10
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=20)
     repetitions = parser.parse_args().repetitions
     job = prepare_job(CONDITION, INITIAL_SEED, HERE.parent / "outputs" / "benchmarks" / "inputs")
-    with turn(print):
+    with hold_machine(print):
         done = [_repetition(job, random.Random(number)) for number in range(repetitions)]
     rows = []
     for what, of, to in (
@@ -49,7 +49,7 @@ def main() -> None:
         ("worker / hand-written loop, in one process", "worker beside", "hand-written beside"),
         ("worker with sampler / the same worker without", "sampled", "worker"),
     ):
-        interval = geometric_interval([statistics.fmean(rounds_of(one[of], one[to])) for one in done])
+        interval = geometric_interval([statistics.fmean(log_ratios(one[of], one[to])) for one in done])
         ratio = f"{interval.estimate:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
         rows.append({"time of a step": what, "ratio": ratio, "repetitions": interval.processes})
     print(pd.DataFrame(rows).to_string(index=False))
@@ -60,7 +60,7 @@ def _repetition(job: Job, chance: random.Random) -> dict[str, dict[int, float]]:
     worker = WorkerProcess(CONDITION, INITIAL_SEED)
     loop, beside = (_started(worker.scratch, name, job) for name in ("hand_written.py", "beside.py"))
     try:
-        worker.opened()
+        worker.finish_open()
         worker.ask("build", **job.document())
         worker.ask("first_step")
         worker.ask("block", steps=2 * STEPS)

@@ -153,7 +153,7 @@ def trials() -> Iterator[Trial]:
 
 def absent() -> dict[str, str]:
     """The frameworks that are not there in their environment, each with what to do about it."""
-    found = {one: availability.available(one, "cpu", environment) for one, environment in ENVIRONMENTS.items()}
+    found = {one: availability.why_absent(one, "cpu", environment) for one, environment in ENVIRONMENTS.items()}
     return {framework: why for framework, why in found.items() if why is not None}
 
 

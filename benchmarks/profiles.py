@@ -27,7 +27,7 @@ from benchlib.progress import say
 from benchlib.provenance import knobs
 from benchlib.runner import processes
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
-from benchlib.runner.machine_lock import turn
+from benchlib.runner.machine_lock import hold_machine
 
 HERE = Path(__file__).resolve().parent
 INPUTS = HERE.parent / "outputs" / "benchmarks" / "profiles"
@@ -82,7 +82,7 @@ def profiled(condition: Condition) -> dict[str, Any]:
         "build": prepare_job(condition, INITIAL_SEED, INPUTS).document(),
     }
     command = [environments.find(condition.environment).python, str(WORKER), json.dumps(given)]
-    with turn(say), tempfile.TemporaryDirectory() as scratch:
+    with hold_machine(say), tempfile.TemporaryDirectory() as scratch:
         environment = processes.environment(condition, Path(scratch))
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

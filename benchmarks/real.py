@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 import benchlib.workloads
-from benchlib import Lab, variables
+from benchlib import Lab, env_vars
 from benchlib.condition import Condition
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import Interval
@@ -68,7 +68,7 @@ def main() -> None:
 
 def plant() -> None:
     """Put the workload ``planted`` beside benchlib's own, here and in workers."""
-    os.environ[variables.WORKER_PATH] = str(PLANTED)
+    os.environ[env_vars.WORKER_PATH] = str(PLANTED)
     benchlib.workloads.__path__.append(str(PLANTED / "workloads"))
 
 

@@ -27,7 +27,7 @@ import pandas as pd
 
 from benchlib import manifest
 from benchlib.cache import Store
-from benchlib.suite.plan import gathers, notebooks
+from benchlib.suite.profile import gathers, notebooks
 from benchlib.tables import FILES
 
 LEAST = 10_000

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import signal, stats
 
-from benchlib.stats.intervals import geometric_interval, rounds_of
+from benchlib.stats.intervals import geometric_interval, log_ratios
 from benchlib.stats.planner import PILOT, PILOT_ROUNDS, PRECISION, Paired, plan, rounds_for
 
 TRUTH = 1.04
@@ -102,7 +102,7 @@ def repetition(noise: Noise, rng: np.random.Generator, rounds: int) -> tuple[Pai
         own = rng.normal(0, noise.between) + drift[:, turn] + _blocks(noise, rng, rounds) - math.log(speed)
         seconds[name] = np.exp(own)
     by_round = {name: dict(enumerate(values)) for name, values in seconds.items()}
-    logs = {name: rounds_of(by_round["baseline"], by_round[name]) for name in ("control", "condition")}
+    logs = {name: log_ratios(by_round["baseline"], by_round[name]) for name in ("control", "condition")}
     return Paired(logs, start_s=START_S, round_s=ROUND_S), seconds
 
 

@@ -35,7 +35,7 @@ from scipy import stats
 from benchlib import Lab
 from benchlib.condition import Condition
 from benchlib.provenance import knobs
-from benchlib.runner.machine_lock import turn
+from benchlib.runner.machine_lock import hold_machine
 from benchlib.stats.comparison import DISTURBED, verdict_on
 
 HERE = Path(__file__).resolve().parent
@@ -68,7 +68,7 @@ def main() -> None:
                 condition, place = CONDITION.but(lane=lane), Path(scratch, f"{lane}-{number}")
                 place.mkdir()
                 rows.append({"lane": lane, **_benchlib(condition, place / "lab", "benchlib")})
-                with turn(print):
+                with hold_machine(print):
                     environment = _environment(condition, place)
                     rows.append({"lane": lane, **_pyperf(place, environment)})
                     rows.append({"lane": lane, **_torch(environment)})

@@ -32,7 +32,7 @@ def main() -> None:
 
 def _run(condition: Condition, seed: int) -> Measurement:
     epochs = [Epoch(epoch=n, wall_s=1.0, loss=2.3 / n, metric=1 - 1 / n) for n in range(1, TIMES + 1)]
-    about = {"kind": "training", "role": "condition", "repetition": 0, "started_utc": recording.now()}
+    about = {"kind": "training", "role": "condition", "repetition": 0, "started_utc": recording.utc_now()}
     return Measurement(condition=condition, seed=seed, group="", file=f"{seed}", epochs=epochs, **about)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchlib import environments, frameworks, variables, workloads
+from benchlib import env_vars, environments, frameworks, workloads
 from benchlib.data import digits, downloads
 from benchlib.data.images import Images
 from benchlib.provenance import machine
@@ -79,7 +79,7 @@ def control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
 @pytest.fixture
 def toy_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own frameworks and workloads are there, in workers, too."""
-    monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(DOUBLES))
     for package in (frameworks, workloads):
         own = str(DOUBLES / package.__name__.rpartition(".")[2])
         monkeypatch.setattr(package, "__path__", [*package.__path__, own])

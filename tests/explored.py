@@ -41,7 +41,7 @@ def five_frameworks() -> list[list[Condition]]:
     homes = {"pytorch": "default", "mindspore": "default", "jax": "jax", "tensorflow": "tensorflow", "mxnet": "mxnet"}
     groups = []
     for one in baselines:
-        named = [name for name in frameworks.of(workloads.load(one.workload)) if name in homes]
+        named = [name for name in frameworks.of_workload(workloads.load(one.workload)) if name in homes]
         graph = [one.but(framework=name, mode="graph", environment=homes[name]) for name in named]
         groups.append([one, *(other for other in graph if other.framework != "pytorch" or one.workload in GRAPH_TOO)])
     return groups
@@ -63,10 +63,10 @@ def results(
     """Keep the results of a notebook that compares these groups; its summary."""
     made = SyntheticLab(folder, **{"step": seconds, "spread": 0.01, **lab})
     every = [made.compare(group, precision=0.03, budget_s=1, block_s=0.1) for group in groups]
-    frame = naming.in_rows(
-        tidy.together(
+    frame = naming.name_subjects(
+        tidy.concat(
             tidy.of_comparison(
-                *(one, derived_ratios.pairs(one)),
+                *(one, derived_ratios.pair_rows(one)),
                 **{"notebook": notebook, "part": part, "task": f"{one.baseline.workload} on {one.baseline.data}"},
             )
             for part, one in enumerate(every)

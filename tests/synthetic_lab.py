@@ -20,7 +20,7 @@ from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.planner import PILOT
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.worker.steady import STEADY
+from benchlib.worker.warmup import STEADY
 from benchlib.workloads import load
 
 NO_KERNEL = Failure(
@@ -154,7 +154,7 @@ class SyntheticLab:
             machine={"cores": 2, "cpu": "synthetic", "memory_gib": 8.0, "gpus": [], "cann": ""},
             versions={condition.framework: "1.0"},
             commit="benchlib 0",
-            knobs=knobs.of(condition),
+            knobs=knobs.find(condition),
             settings={"threads": 2},
             memory={
                 "peak": 400.0 + 2 * condition.batch_size,
@@ -232,7 +232,7 @@ class SyntheticLab:
             words = Check(name="predictions", difference=0.0, worst=0.0, at="predictions", tolerance=0.0)
             neutralised = load(condition.workload).gate.hyperparameters
             told = {"condition": condition, "reference": conditions[0], "neutralised": neutralised}
-            told["knobs"] = {**knobs.of(condition), **knobs.of_gate(condition)}
+            told["knobs"] = {**knobs.find(condition), **knobs.of_gate(condition)}
             told |= {"versions": {condition.framework: "1.0"}, "reference_versions": {conditions[0].framework: "1.0"}}
             told["commit"] = "benchlib 1.0 synthetic"
             found[condition.key] = Certificate(**told, trials=2, checks=[check, words])

@@ -50,7 +50,7 @@ def steps_apart(mode: str) -> dict[str, float]:
     plain = [tf.constant(random.standard_normal(shape), tf.float32) for shape in ((8, 4), (8, 2), (8,), (8,))]
     layouts = list(_layouts(layer))
     for layout, weight in zip(layouts, plain, strict=True):
-        layout.variable.assign(layout.inside(weight.numpy()))
+        layout.variable.assign(layout.to_framework(weight.numpy()))
     variables = [layout.variable.value for layout in layouts]
 
     def loop(x):
@@ -75,7 +75,7 @@ def steps_apart(mode: str) -> dict[str, float]:
         return [outputs, *tape.gradient(outputs, [x, *weights], output_gradients=gradient)]
 
     ours, loops = (tf.function(of_both, autograph=False) if mode == "graph" else of_both)(x)
-    outside = [np.asarray, np.asarray, *(layout.outside for layout in layouts)]
+    outside = [np.asarray, np.asarray, *(layout.to_workload for layout in layouts)]
     pairs = ((of(a.numpy()), b.numpy()) for of, a, b in zip(outside, ours, loops, strict=True))
     return {str(place): float(np.abs(a - b).max()) for place, (a, b) in enumerate(pairs)}
 

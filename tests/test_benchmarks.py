@@ -13,7 +13,7 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from benchlib import environments, variables, workloads
+from benchlib import env_vars, environments, workloads
 from benchlib.cache import Block, Measurement, Store
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
@@ -72,7 +72,7 @@ def measured(role: str, repetition: int, step_s: float, condition: Condition, **
 
 @pytest.fixture
 def real(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv(variables.WORKER_PATH, "")
+    monkeypatch.setenv(env_vars.WORKER_PATH, "")
     monkeypatch.setattr(workloads, "__path__", [*workloads.__path__])
     module = command("real")
     module.plant()
@@ -91,7 +91,7 @@ def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_bat
     assert len(by_folder) == 5
     for conditions in by_folder.values():
         assert len(set(conditions)) == len(conditions) == 60
-        assert len({gate.gated(condition) for condition in conditions}) == 15, "one for each share and number"
+        assert len({gate.adapt(condition) for condition in conditions}) == 15, "one for each share and number"
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_finished_report_is_summed_up(command, outputs: Path) -> None:
 
 @pytest.fixture
 def libraries(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv(variables.WORKER_PATH, "")
+    monkeypatch.setenv(env_vars.WORKER_PATH, "")
     monkeypatch.setattr(workloads, "__path__", [*workloads.__path__])
     module = command("libraries")
     module.put_beside()

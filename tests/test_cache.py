@@ -87,7 +87,7 @@ def test_a_limit_that_was_edited_is_named_and_put_aside(tmp_path, edit):
     path.write_text(edit(path.read_text()))
     with pytest.raises(BenchlibError, match=rf"{path}: .*; delete it to measure again"):
         results.load(Ceiling, path)
-    assert results.usable(Ceiling, path) is None
+    assert results.load_or_set_aside(Ceiling, path) is None
     assert [one.name for one in path.parent.rglob("*.json")] == ["f.json"]
     assert not path.exists()
 
@@ -127,13 +127,13 @@ def test_a_damaged_file_is_put_aside_and_said_so_that_it_can_be_measured_again(t
     store.save([measurement()])
     cut = store.path("f").read_bytes()[:200]
     store.path("f").write_bytes(cut)
-    assert store.usable("f") is None
+    assert store.load_or_set_aside("f") is None
     assert not store.path("f").exists()
     assert (store.folder / "damaged" / "f.parquet").read_bytes() == cut
     said = capsys.readouterr().err
     assert "damaged/f.parquet" in said
     store.save([measurement()])
-    assert store.usable("f") == store.all() == [measurement()], "the file put aside is not read"
+    assert store.load_or_set_aside("f") == store.all() == [measurement()], "the file put aside is not read"
 
 
 @pytest.mark.parametrize("change", [lambda rows: rows[:1], lambda rows: [*rows, rows[0]], lambda rows: []])

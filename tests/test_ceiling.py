@@ -52,7 +52,7 @@ def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_pa
     def fail(self, *args, **kwargs):
         raise WorkerFailed("worker died of this test")
 
-    monkeypatch.setattr(WorkerProcess, "opened", fail)
+    monkeypatch.setattr(WorkerProcess, "finish_open", fail)
     limits = Lab(outputs=tmp_path).ceiling("cpu")
     assert len(limits.failures) == 4, "products and convolutions of each framework, whose knobs differ"
     assert math.isnan(limits.roof_s(Condition(workload="cnn")))
@@ -109,7 +109,7 @@ def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_meas
             Lab(outputs=tmp_path).ceiling("cpu")
         yield 0.0
 
-    monkeypatch.setattr(lab_module, "turn", turn)
+    monkeypatch.setattr(lab_module, "hold_machine", turn)
     monkeypatch.setattr(roofline, "measure", lambda device, *_: measured.append(device) or LIMITS)
     assert Lab(outputs=tmp_path).ceiling("cpu") == LIMITS
     assert measured == ["cpu"]

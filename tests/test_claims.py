@@ -102,7 +102,7 @@ def test_the_verdict_follows_from_cases_and_from_what_is_missing() -> None:
 
 def test_a_ratio_bears_by_its_interval() -> None:
     def of(low: float, high: float, alike: float | None = None) -> tuple[str, str]:
-        return evidence.bearing(Interval((low + high) / 2, low, high, 5), 0.05, alike)
+        return evidence.judge_ratio(Interval((low + high) / 2, low, high, 5), 0.05, alike)
 
     assert of(1.01, 1.2) == of(1.02, 1.08, 1.1) == (SUPPORTS, "")
     assert of(0.8, 0.99) == of(1.2, 1.3, 1.1) == (CONTRADICTS, "")
@@ -138,7 +138,7 @@ def test_nothing_measured_is_no_verdict_and_all_ratios_are_in_pictures() -> None
     assert (set(nothing.claims["verdict"]), len(nothing.cases), nothing.pictures()) == ({NOT_MEASURED}, 0, {})
     assert (nothing.claims["takes"].str.len() > 1).all(), "it is said what it would take"
     pictures = judge(as_frames(inference=answers(*[(1.1, 1.2)] * 30))).pictures()
-    assert sum(len(one.shown(None)) for one in pictures.values()) == 30
+    assert sum(len(one.shown_rows(None)) for one in pictures.values()) == 30
     drawn = [picture.draw(None) for picture in pictures.values()]
     assert all("C10" in caption and figure.get_figheight() < 9 for caption, figure in drawn)
 

@@ -11,7 +11,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import lab
 from benchlib.errors import BenchlibError
 from benchlib.stats import planner
-from benchlib.suite import clock, plan
+from benchlib.suite import clock, profile
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def now(monkeypatch):
 
 
 def quick(*names):
-    return {name: plan.planned(name, Path(f"parameters/quick/{name}.yaml")).study for name in names}
+    return {name: profile.plan_notebook(name, Path(f"parameters/quick/{name}.yaml")).study for name in names}
 
 
 def test_the_minutes_of_a_profile_are_those_of_all_runs_together_and_more_count_from_now_on(tmp_path, now):

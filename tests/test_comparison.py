@@ -10,7 +10,7 @@ from benchlib import reprs
 from benchlib.condition import Condition
 from benchlib.stats.comparison import DISTURBED, SHARED, Comparison
 from benchlib.stats.planner import FAILED
-from benchlib.worker import steady
+from benchlib.worker import warmup
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)
 
@@ -36,7 +36,7 @@ def grown(comparison: Comparison, growths: list[float]) -> Comparison:
 
 def test_what_grows_in_every_process_slows_down(comparison):
     assert grown(comparison, [1.20, 1.22, 1.21]).slows_down(OTHER)
-    assert not grown(comparison, [1.04, 1.03, 1.04]).slows_down(OTHER), f"less than {steady.GROWTH}"
+    assert not grown(comparison, [1.04, 1.03, 1.04]).slows_down(OTHER), f"less than {warmup.GROWTH}"
     assert not grown(comparison, [1.13, 1.21, 1.15]).slows_down(OTHER), "as was seen; at 95 % it would be"
 
 

@@ -132,6 +132,6 @@ def test_without_its_extra_gpus_are_not_seen_and_the_reason_is_told(monkeypatch)
     assert nvml.handles() == []
     assert nvml.gpus() == ()
     monkeypatch.setattr(availability.frameworks, "devices", lambda name: ("cpu", "cuda"))
-    assert "the NVIDIA driver shows no GPU" in availability.available("toy", "cuda")
+    assert "the NVIDIA driver shows no GPU" in availability.why_absent("toy", "cuda")
     monkeypatch.setattr(nvml.Path, "glob", lambda self, pattern: iter([Path("/dev/nvidia0")]))
-    assert "pip install 'benchlib[nvidia]'" in availability.available("toy", "cuda")
+    assert "pip install 'benchlib[nvidia]'" in availability.why_absent("toy", "cuda")

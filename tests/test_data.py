@@ -65,7 +65,7 @@ def test_arrays_come_back_as_they_were_written(folder: Path):
     np.testing.assert_array_equal(arrays["a"], np.arange(1000.0))
     assert arrays["b"].dtype == np.float32
     assert not arrays["a"].flags.writeable
-    assert files.about(folder) == {"note": "of a test"}
+    assert files.describe(folder) == {"note": "of a test"}
 
 
 def test_arrays_are_mapped_not_read(folder: Path):
@@ -261,14 +261,14 @@ def test_digits_are_standardised_images_with_labels(tmp_path: Path, size: int):
     train = arrays["train_inputs"].astype(np.float64)
     np.testing.assert_allclose(train.mean(axis=(0, 2, 3)), 0, atol=1e-6)
     np.testing.assert_allclose(train.std(axis=(0, 2, 3)), 1, atol=1e-6)
-    about = files.about(folder)
+    about = files.describe(folder)
     assert (about["data"], about["note"]) == ("digits", "")
     assert folder.name.startswith(f"digits-{size}px-")
 
 
 def test_digits_are_scikit_learns_digits_each_once(tmp_path: Path):
     folder = prepare(DIGITS.but(hyperparameters={"image_size": 16}), 0, tmp_path)
-    arrays, about = files.arrays(folder), files.about(folder)
+    arrays, about = files.arrays(folder), files.describe(folder)
     batches = Batches(folder, 1, orders(folder, 0))
     train = {int(place): batches.batch(1, i)[0] for i, place in enumerate(batches.order(1))}
     prepared = np.concatenate([*(train[i] for i in range(1437)), *(inputs for (inputs, _), _ in batches.test(1))])

@@ -16,8 +16,8 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib.cache import Block, counted
-from benchlib.caveats import of_rows, throttled, unfinished
+from benchlib.cache import Block, final_takes
+from benchlib.caveats import early_ends, of_rows, throttled_blocks
 from benchlib.condition import Condition
 from benchlib.runner import interference, rounds
 from benchlib.runner.interference import (
@@ -35,7 +35,7 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.amortisation import amortisation
 from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
-from benchlib.stats.training_runs import undisturbed
+from benchlib.stats.training_runs import drop_disturbed
 from benchlib.tables import wide
 
 TORCH = Condition(workload="cnn", hyperparameters={"image_size": 16})
@@ -200,7 +200,7 @@ def test_the_last_undisturbed_take_counts_though_a_later_one_is_marked() -> None
     for flags, counts in {(0, 0, 0): 2, (1, 0, 1): 1, (0, 1, 1): 0, (1, 1, 1): 2}.items():
         for take, flag in zip(takes, flags, strict=True):
             take.disturbed = bool(flag)
-        assert counted(takes) == [takes[counts]]
+        assert final_takes(takes) == [takes[counts]]
 
 
 def test_a_block_is_not_taken_again_once_a_take_of_it_is_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_a_disturbed_control_is_no_interval_and_is_told(tmp_path: Path) -> None:
     assert row[["control", "control_low"]].isna().all()
     assert row["control_why"] == DISTURBED
     assert pd.isna(ratio_row(compared(tmp_path, {}))["control_why"])
-    assert unfinished([comparison]) == [], "its width is not what it lacks"
+    assert early_ends([comparison]) == [], "its width is not what it lacks"
 
 
 def test_the_plan_does_not_end_at_a_precision_of_disturbed_rounds(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     frame = runs.runs()
     assert frame["disturbed_time"].iloc[0] > 0.9
     assert (frame["disturbed_time"].iloc[1:] == 0).all()
-    assert len(undisturbed(frame)) == 5
+    assert len(drop_disturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
     (told,) = of_rows(tidy.of_training(runs, part=0))
@@ -263,7 +263,7 @@ def test_a_run_that_was_stopped_before_the_threshold_is_in_no_time_to_it(tmp_pat
     row = runs.runs().iloc[0]
     assert row["seconds_to_threshold"] == pytest.approx(before["seconds_to_threshold"][0] + stop)
     assert row["disturbed_time"] < 0.5, "of all its time"
-    assert [m.seed for m in runs.measurements if m.seed in set(undisturbed(runs.runs())["seed"])] == [1, 2]
+    assert [m.seed for m in runs.measurements if m.seed in set(drop_disturbed(runs.runs())["seed"])] == [1, 2]
     assert row["epoch_s"] == pytest.approx(before["epoch_s"][0], rel=0.02), "of the epochs that were not"
     assert runs.first_epoch(TORCH, with_compilation=False).estimate == pytest.approx(first_epoch, rel=0.02)
     (told,) = of_rows(tidy.of_training(runs, part=0))
@@ -311,19 +311,19 @@ def test_a_quota_that_held_a_block_back_disturbs_it_and_is_said(
     seen = watched(monkeypatch, [0.0, 0.0], 0.3)
     assert (seen.throttled_s, seen.disturbed, seen.disturbed_by) == (0.3, True, THROTTLED)
     comparison = compared(tmp_path, {})
-    assert throttled([comparison]) == []
+    assert throttled_blocks([comparison]) == []
     one = comparison.measurements[0]
     one.machine["cpu_quota"], one.blocks[0].disturbed_by = 1.5, THROTTLED
-    (said,) = throttled([comparison])
+    (said,) = throttled_blocks([comparison])
     assert said.startswith("1 of 75 blocks")
     assert "1.5 cores" in said
     comparison.measurements[1].machine["cpu_quota"] = None
     comparison.measurements[1].blocks[0].disturbed_by = THROTTLED
-    (said,) = throttled([comparison])
+    (said,) = throttled_blocks([comparison])
     assert said.startswith("2 of 75 blocks")
     assert "1.5 cores" in said
     one.machine["cpu_quota"] = None
-    assert "a CPU quota (" in throttled([comparison])[0]
+    assert "a CPU quota (" in throttled_blocks([comparison])[0]
 
 
 def test_the_first_epoch_with_compilation_is_without_first_steps_that_were_disturbed(tmp_path: Path) -> None:

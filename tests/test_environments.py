@@ -25,7 +25,7 @@ from benchlib.lab import Lab
 from benchlib.paper import trace
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
-from benchlib.suite import outputs, plan
+from benchlib.suite import profile, staleness
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -141,10 +141,10 @@ def test_pip_s_settings_are_given_to_uv_and_variables_stand_above_files(tmp_path
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
-    found = environments._given()
+    found = environments._uv_env()
     assert (found["UV_DEFAULT_INDEX"], found["UV_INDEX"]) == ("file:///a", "file:///b file:///c")
     monkeypatch.setenv("PIP_INDEX_URL", "file:///d")
-    assert environments._given()["UV_DEFAULT_INDEX"] == "file:///d"
+    assert environments._uv_env()["UV_DEFAULT_INDEX"] == "file:///d"
 
 
 def test_a_python_that_uv_refuses_is_made_with_venv_and_pip(project, monkeypatch, tmp_path):
@@ -152,7 +152,7 @@ def test_a_python_that_uv_refuses_is_made_with_venv_and_pip(project, monkeypatch
     python = program(tmp_path / "bin" / "python3.7", "")
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     place = tmp_path / "place"
-    venv, pip = environments._commands(environments.requirements("small"), "new", place, environments._given()["PATH"])
+    venv, pip = environments._commands(environments.requirements("small"), "new", place, environments._uv_env()["PATH"])
     assert venv == [str(python), "-I", "-m", "venv", str(place)]
     assert pip[:5] == ["new", "-I", "-m", "pip", "install"]
 
@@ -201,7 +201,7 @@ def test_an_interrupt_leaves_nothing(project, monkeypatch):
         Path(project / ".environments" / "small").mkdir()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(environments, "missing", interrupted)
+    monkeypatch.setattr(environments, "mismatches", interrupted)
     monkeypatch.setattr(environments, "_commands", lambda *ignored: [])
     with pytest.raises(KeyboardInterrupt):
         environments.create("small")
@@ -345,7 +345,7 @@ def test_a_record_that_is_none_is_told(project, capsys):
 
 def test_hidden_files_are_no_requirements(project):
     (project / "environments" / "._small.txt").write_bytes(b"\x00\x05\x16\x07")
-    assert environments.offered() == ["small"]
+    assert environments.templates() == ["small"]
 
 
 def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):
@@ -430,8 +430,8 @@ def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(othe
     notebook = Path(__file__).parents[1] / "notebooks" / "batch_size.ipynb"
 
     def inputs(*conditions):
-        item = plan.Planned("batch_size", notebook, SimpleNamespace(parameters={}, every=list(conditions)))
-        return outputs.Outputs(tmp_path).inputs(item)["packages"]
+        item = profile.Planned("batch_size", notebook, SimpleNamespace(parameters={}, every=list(conditions)))
+        return staleness.Outputs(tmp_path).inputs(item)["packages"]
 
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)
@@ -445,7 +445,7 @@ def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(othe
 def test_a_measurement_whose_environment_is_gone_is_traced_to_that(toy_framework):
     of = {"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "role": "condition", "seed": 0}
     m = Measurement(**of, condition=toy(environment="small"), started_utc="2026-01-01T00:00:00+00:00")
-    assert "environment 'small' is not there" in trace._changed(m, Path())[-1]
+    assert "environment 'small' is not there" in trace._list_changes(m, Path())[-1]
 
 
 def test_the_reference_is_of_the_default_environment(toy_framework, monkeypatch):
@@ -461,7 +461,7 @@ def test_where_the_default_one_lacks_a_framework_the_reference_says_where_it_is(
     def available(framework, device, environment):
         return None if framework in offers[environment] else "it is not there"
 
-    monkeypatch.setattr(availability, "available", available)
+    monkeypatch.setattr(availability, "why_absent", available)
     there = Condition(workload="cnn", environment="b")
     assert gate.reference(there).subject == "mindspore a eager default", "the same for all: of the first that has one"
     offers["default"] = ["mindspore"]
@@ -488,7 +488,7 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
     with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        plan.planned("devices", tmp_path / "devices.yaml")
+        profile.plan_notebook("devices", tmp_path / "devices.yaml")
 
 
 @pytest.mark.slow

@@ -124,16 +124,16 @@ def test_what_is_nearest_to_the_difference_stands_as_its_evidence():
     own = {}
     for number, size in enumerate((1e-6, 0.3, 0.011, 0.02), 1):
         found = {name: Own(size, f"draw {number}") for name in ("0/gradient:a", "0/gradient:b")}
-        own = compare.nearest(differences, own, found)
+        own = compare.nearest_differences(differences, own, found)
     assert own == {"0/gradient:a": Own(0.011, "draw 3")}
     zero = {"0/gradient:a": Own(1.0, "both are 0 but for rounding", 2.0)}
-    assert compare.nearest(differences, zero, own) == zero
+    assert compare.nearest_differences(differences, zero, own) == zero
 
 
 def test_only_trials_in_which_something_differs_are_made_again(arrays):
     def beyond(computed, own):
         differences = compare.differences(computed, arrays, TOLERANCES)
-        return compare.beyond(differences, TOLERANCES, own)
+        return compare.to_explain(differences, TOLERANCES, own)
 
     assert beyond(arrays, {}) == set()
     kink = scaled(arrays, "gradient:conv1.weight", 1.004, trials=[1])

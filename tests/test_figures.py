@@ -26,7 +26,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.plotting import Bars, Curves, Differences, Intervals, Lines, Picture, Points, Ratios, Survival, figures
-from benchlib.plotting.style import condition_looks, hue_looks, looks, named_once, subject_look, subject_looks
+from benchlib.plotting.style import assign_looks, condition_looks, hue_looks, name_once, subject_look, subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import NO_DIFFERENCE, SLOWER
 
@@ -43,7 +43,7 @@ def compared(conditions: list[Condition], sizes: list[int], **made_up: Any) -> S
     for part, size in enumerate(sizes):
         made = lab.compare([one.but(batch_size=size) for one in conditions], precision=0.03, budget_s=60, block_s=0.1)
         every.append(tidy.of_comparison(made, notebook="x", task=f"batch {size}", part=part, margin=0.05))
-    return SimpleNamespace(frame=tidy.together(every), margin=0.05)
+    return SimpleNamespace(frame=tidy.concat(every), margin=0.05)
 
 
 def trained(rates: list[float], threshold: float = 0.7, **made_up: Any) -> SimpleNamespace:
@@ -117,7 +117,7 @@ def no_mindspore(condition: Condition) -> bool:
 
 
 def forest(**made_up: Any) -> tuple[str, Figure]:
-    rows = named_once(compared(FIVE, [16, 128], **made_up).frame.query("quantity == 'throughput_ratio'"))
+    rows = name_once(compared(FIVE, [16, 128], **made_up).frame.query("quantity == 'throughput_ratio'"))
     rows = rows.assign(hue=rows["subject"], label=rows["subject"] + ", batch " + rows["batch_size"].astype(str))
     rows.loc[-1, "label"] = "cnn on digits: a convolutional network of three layers on images of 8x8 pixels"
     rows = rows.sort_index()
@@ -209,7 +209,7 @@ def undecided_and_restless() -> pd.DataFrame:
 
 @pytest.mark.parametrize("upright", [True, False])
 def test_a_ratio_has_its_interval_its_control_the_margin_and_whether_it_was_decided(upright: bool) -> None:
-    rows, series = undecided_and_restless(), looks(["a"])
+    rows, series = undecided_and_restless(), assign_looks(["a"])
     _, (axes,) = figures.panels(1, 1, height=1.5)
     figures.intervals(axes, rows, series, [1, 2, 4], margin=0.05, upright=upright)
     value = 1 if upright else 0
@@ -233,8 +233,8 @@ def test_1_and_the_margin_are_in_sight_of_every_ratio(ratio: float) -> None:
     frame = pd.DataFrame([{"hue": "a", "batch": 1, **ends, "control_low": 0.99, "control_high": 1.01}])
     _, (left, right) = figures.panels(1, 2, height=1.5)
     lines = Lines(quantity="throughput_ratio", x="batch", xlabel="batch", ylabel="ratio")
-    lines.draw(left, frame, looks(["a"]), SimpleNamespace(margin=0.1))
-    figures.row_panel(right, frame, looks(["a"]), ["a"], "ratio", 0.1)
+    lines.draw(left, frame, assign_looks(["a"]), SimpleNamespace(margin=0.1))
+    figures.row_panel(right, frame, assign_looks(["a"]), ["a"], "ratio", 0.1)
     for low, high in (left.get_ylim(), right.get_xlim()):
         assert low < 0.9 < 1.1 < high
 
@@ -268,7 +268,7 @@ def test_a_mean_over_seeds_ends_with_the_first_of_them() -> None:
         {"hue": "a", "epoch": epoch, "loss": 1.0 + seed} for seed, last in ((0, 3), (1, 5)) for epoch in range(last)
     ]
     _, (axes,) = figures.panels(1, 1, height=1.5)
-    Curves(y="loss", ylabel="loss").draw(axes, pd.DataFrame(rows), looks(["a"]), None)
+    Curves(y="loss", ylabel="loss").draw(axes, pd.DataFrame(rows), assign_looks(["a"]), None)
     assert [list(line.get_ydata()) for line in axes.lines] == [[1.5, 1.5, 1.5]]
 
 
@@ -277,7 +277,7 @@ def test_of_many_points_the_farthest_is_named_and_what_is_not_finite_is_at_the_e
     points = [(model, f"q{number}", share) for model, own in shares.items() for number, share in enumerate(own)]
     frame = pd.DataFrame(points, columns=["model", "quantity", "share"]).assign(hue="one")
     _, (axes,) = figures.panels(1, 1, height=1.5)
-    figures.dot_panel(axes, frame, looks(["one"]), "share", "share", "model", "quantity")
+    figures.dot_panel(axes, frame, assign_looks(["one"]), "share", "share", "model", "quantity")
     assert [text.get_text() for text in axes.texts] == ["0.30 q3", "inf q3", "inf q1"]
     least, most = axes.get_xlim()
     assert least == figures.NEAREST
@@ -347,12 +347,12 @@ def seen(color: Any, matrix: list[list[float]]) -> np.ndarray:
 
 def of_subjects(conditions: list[Condition]) -> dict[str, figures.Look]:
     """As figures draw them."""
-    rows = named_once(tidy.of_rows(tidy.row("step_ms", one, tidy.Interval(1.0, 1.0, 1.0, 1)) for one in conditions))
+    rows = name_once(tidy.of_rows(tidy.row("step_ms", one, tidy.Interval(1.0, 1.0, 1.0, 1)) for one in conditions))
     return subject_looks(rows.assign(hue=rows["subject"]))
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)
-@pytest.mark.parametrize("made", [looks(map(str, range(7))), of_subjects(FIVE)], ids=["names", "frameworks"])
+@pytest.mark.parametrize("made", [assign_looks(map(str, range(7))), of_subjects(FIVE)], ids=["names", "frameworks"])
 def test_all_colours_differ_for_colour_blind_readers(kind: str, made: dict[str, figures.Look]) -> None:
     for one, other in itertools.combinations(made.values(), 2):
         assert np.linalg.norm(seen(one.color, BLINDNESS[kind]) - seen(other.color, BLINDNESS[kind])) > 12
@@ -373,7 +373,7 @@ def test_subjects_look_the_same_everywhere_and_differ_not_by_colour_alone() -> N
 
 
 def test_what_has_one_grey_differs_in_marker_and_line() -> None:
-    for ordered in (looks, figures.ordered_looks):
+    for ordered in (assign_looks, figures.ordered_looks):
         for one, other in itertools.combinations(ordered(f"subject {i}" for i in range(7)).values(), 2):
             apart = abs(seen(one.color[:3], GREY)[0] - seen(other.color[:3], GREY)[0])
             assert apart > 20 or (one.marker != other.marker and one.line != other.line)

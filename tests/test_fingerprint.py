@@ -33,7 +33,7 @@ def _imported_by_a_worker(condition: Condition, inputs: Path) -> set[str]:
     worker = WorkerProcess(condition, 0, 300.0, {"PYTHONVERBOSE": "1", "PYTHONPATH": path})
     job = prepare_job(condition, 0, inputs)
     try:
-        worker.opened()
+        worker.finish_open()
         worker.ask("build", **job.document())
         worker.ask("first_step")
         worker.ask("warm_up", limit_s=0.0)

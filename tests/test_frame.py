@@ -47,7 +47,7 @@ def only(frame: pd.DataFrame, quantity: str, **columns: Any) -> pd.Series:
 
 def test_an_empty_frame_has_all_columns_in_their_types(tmp_path: Path) -> None:
     full = tidy.of_comparison(compared(tmp_path, EAGER, GRAPH), task="cnn on digits")
-    for empty in (tidy.of_rows([]), tidy.together([])):
+    for empty in (tidy.of_rows([]), tidy.concat([])):
         assert list(empty) == tidy.SCHEMA.names
         assert empty.dtypes.equals(full.dtypes)
     assert not len(empty[empty["device"] == "cuda"])
@@ -104,7 +104,7 @@ def test_size_and_share_of_the_peak_are_those_of_the_condition(tmp_path: Path) -
 )
 def test_where_there_is_no_number_it_is_said_why(tmp_path: Path, trouble: str, of_ratio: str, of_speed: str) -> None:
     comparison = compared(tmp_path, EAGER, GRAPH, **{trouble: lambda c: c.framework == "mindspore"})
-    frame = tidy.of_comparison(comparison, derived_ratios.pairs(comparison))
+    frame = tidy.of_comparison(comparison, derived_ratios.pair_rows(comparison))
     ratio, speed = only(frame, "throughput_ratio"), only(frame, "samples_per_second", subject=GRAPH.subject)
     other_side = only(frame, "pair_ratio")
     assert (ratio["why"], other_side["why"], speed["why"]) == (of_ratio, of_ratio, of_speed)
@@ -115,7 +115,7 @@ def test_where_there_is_no_number_it_is_said_why(tmp_path: Path, trouble: str, o
 def test_an_accelerator_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
     frame = tidy.of_comparison(compared(tmp_path, EAGER.but(device="cuda")))
     assert only(frame, "accelerator_percent")["estimate"] == 55
-    assert only(frame, "device_peak_mib")["why"] == tidy.NOT_TOLD
+    assert only(frame, "device_peak_mib")["why"] == tidy.NOT_REPORTED
 
 
 def test_training_runs_give_what_was_learned_in_readable_units(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_times_as_fast_is_within_seeds_and_of_the_same_models_only(tmp_path: Pat
     logs = np.log(seconds[str(EAGER)]) - np.log(seconds[str(GRAPH)])
     assert (ratio, why) == (geometric_interval(logs.to_list()), None)
     assert runs.times_as_fast(GRAPH, EAGER, "seconds_to_threshold")[1] == NOT_REACHED, "one seed of three did not"
-    assert derived_ratios.as_fast(runs, "epoch_ratio", GRAPH, EAGER)["estimate"] == ratio.estimate
+    assert derived_ratios.speed_ratio_row(runs, "epoch_ratio", GRAPH, EAGER)["estimate"] == ratio.estimate
 
     def why_not(other: Condition, **lab: Any) -> str | None:
         ratio, why = trained(tmp_path, EAGER, other, **lab).times_as_fast(other, EAGER)
@@ -223,7 +223,7 @@ def test_scaling_has_the_efficiency_of_its_groups(tmp_path: Path, monkeypatch: p
 def test_there_is_a_ratio_to_every_choice_of_baseline_made_from_the_processes_of_the_two(tmp_path: Path) -> None:
     other = EAGER.but(mode="graph")
     comparison = compared(tmp_path, EAGER, GRAPH, other, spread=0.1)
-    frame = tidy.of_comparison(comparison, derived_ratios.pairs(comparison))
+    frame = tidy.of_comparison(comparison, derived_ratios.pair_rows(comparison))
     labels = [str(one) for one in (EAGER, GRAPH, other)]
     rows = frame[frame["quantity"].isin(["throughput_ratio", "pair_ratio"])]
     pairs = list(zip(rows["baseline_label"], rows["label"], strict=True))

@@ -31,9 +31,9 @@ def test_what_a_framework_declares_can_be_read_without_it(framework: str) -> Non
     assert "cpu" in offered
     assert set(frameworks.modes(framework)) <= {"eager", "graph", "graph-xla"}
     assert frameworks.precisions(framework)[0] == "fp32"
-    assert {need.device for need in needs.declared(framework)} <= set(offered)
+    assert {need.device for need in needs.declared_needs(framework)} <= set(offered)
     assert frameworks.variables(framework), "records would name none of the variables that it heeds"
-    own = knobs.declared(framework)
+    own = knobs.declared_knobs(framework)
     assert all(knob.reason and knob.source for knob in own)
     places = [(knob.name, device) for knob in own for device in knob.devices or offered]
     assert len(set(places)) == len(places), "a ledger has one reason for a knob on a device"

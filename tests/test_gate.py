@@ -13,7 +13,7 @@ from conftest import DOUBLES
 from fixed_lab import FixedLab
 from studies import planned
 
-from benchlib import environments, frameworks, plugins, variables, workloads
+from benchlib import env_vars, environments, frameworks, plugins, workloads
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
 from benchlib.equivalence import compare, gate, samples, trials
@@ -28,7 +28,7 @@ from benchlib.runner.jobs import prepare_job
 from benchlib.runner.processes import WorkerFailed
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
-from benchlib.worker.check import turned
+from benchlib.worker.check import reverse_batch
 from benchlib.workloads.bert import workload as bert
 from benchlib.workloads.seq2seq import workload as seq2seq
 
@@ -85,7 +85,7 @@ def gating(tmp_path, monkeypatch):
     """Runs the gate with something else for what a process of it computes of a group, once references may be there."""
 
     def run(computed, conditions=None):
-        monkeypatch.setattr(gate, "_computed", lambda group, prepare, expected, *_: computed(group, expected))
+        monkeypatch.setattr(gate, "_compute_group", lambda group, prepare, expected, *_: computed(group, expected))
         return [one for one, *_ in gate.run(conditions or [in_mindspore("conv2d")], tmp_path, 1)]
 
     return run
@@ -107,7 +107,7 @@ def test_conditions_share_a_process_only_with_the_same_knobs(gating):
     made = gating(computed, [*conditions, conditions[0]])
     assert sorted(made, key=conditions.index) == conditions, "each once"
     assert {one for together in processes for one in together} >= set(conditions)
-    assert all(knobs.of(one) == knobs.of(together[0]) for together in processes for one in together)
+    assert all(knobs.find(one) == knobs.find(together[0]) for together in processes for one in together)
 
 
 @pytest.mark.parametrize(("device", "together"), [("cpu", True), ("npu", False)])
@@ -199,7 +199,7 @@ def test_who_waits_for_a_reference_is_let_go_when_the_gate_is_ended(gating):
             assert about_to_wait.wait(10)
             raise RuntimeError("a fault of the gate's own")
         about_to_wait.set()
-        waited.append(expected.of(condition))
+        waited.append(expected.wait_for(condition))
         yield from ()
 
     with pytest.raises(RuntimeError, match="a fault of the gate's own"):
@@ -211,13 +211,13 @@ def test_no_process_starts_before_one_that_it_waits_for_whatever_environment_tha
     """The default environment lacks PyTorch: its MindSpore is the reference, but not of what PyTorch alone has."""
     offers = {"default": "mindspore", "a": "pytorch"}
     monkeypatch.setattr(environments, "names", lambda: iter(offers))
-    monkeypatch.setattr(availability, "available", lambda name, _, where: None if offers[where] == name else "absent")
+    monkeypatch.setattr(availability, "why_absent", lambda name, _, where: None if offers[where] == name else "absent")
     offered = workloads.Workload.frameworks
     monkeypatch.setattr(
         workloads.Workload, "frameworks", lambda self: ["pytorch"] if self.name == "linear" else offered(self)
     )
     alone, compared = (
-        gate.gated(Condition(workload=name, environment="a", batch_size=4)) for name in ("linear", "batchnorm2d")
+        gate.adapt(Condition(workload=name, environment="a", batch_size=4)) for name in ("linear", "batchnorm2d")
     )
     assert gate.reference(alone) == alone
     assert gate.reference(compared).implementation == "mindspore"
@@ -242,7 +242,7 @@ def planted(name):
 def of_planted(tmp_path_factory):
     """The certificates of a model in which something is other, by its name."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(variables.WORKER_PATH, str(DOUBLES))
+        patch.setenv(env_vars.WORKER_PATH, str(DOUBLES))
         for package in (frameworks, workloads):
             own = str(DOUBLES / package.__name__.rpartition(".")[2])
             patch.setattr(package, "__path__", [*package.__path__, own])
@@ -313,9 +313,9 @@ def test_what_rounding_decides_somewhere_is_not_forgiven_everywhere(of_planted):
 
 def test_a_batch_of_one_sample_that_is_turned_round_is_one_that_frameworks_take():
     """PyTorch refuses negative strides, and MindSpore dies of them."""
-    (alone,) = turned([np.arange(6.0).reshape(1, 2, 3)])
+    (alone,) = reverse_batch([np.arange(6.0).reshape(1, 2, 3)])
     assert min(alone.strides) > 0
-    (two,) = turned([np.arange(6.0).reshape(2, 3)])
+    (two,) = reverse_batch([np.arange(6.0).reshape(2, 3)])
     assert two.tolist() == [[3, 4, 5], [0, 1, 2]]
 
 
@@ -330,8 +330,8 @@ def test_samples_are_chosen_for_what_they_show(of_planted):
 def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
     values = {"lstm": {"length": 8}, "gru": {"length": 8}, "bert": {"length": 64}, "seq2seq": {"length": 6}}
     for workload, sizes in values.items():
-        job = samples.prepare(gate.gated(Condition(workload=workload, hyperparameters=sizes)), tmp_path)
-        unmet = [name for name, met in samples.exercised(job, 3).items() if not met]
+        job = samples.prepare(gate.adapt(Condition(workload=workload, hyperparameters=sizes)), tmp_path)
+        unmet = [name for name, met in samples.exercised_values(job, 3).items() if not met]
         assert [name for name in unmet if not name.startswith("labels: ")] == [], workload
         arrays, fields = files.arrays(job.data), workloads.load(workload).fields
         assert {len(array) for name, array in arrays.items() if name.startswith("train_")} == {32}
@@ -342,18 +342,18 @@ def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
 
 
 def test_words_are_labels_however_many_a_sample_has(tmp_path):
-    condition = gate.gated(Condition(workload="bert", hyperparameters={"length": 64}))
+    condition = gate.adapt(Condition(workload="bert", hyperparameters={"length": 64}))
     labels = files.arrays(samples.prepare(condition, tmp_path).data)["train_labels"]
     every = set(files.arrays(prepare_job(condition, 0, tmp_path).data)["train_labels"].flat) - {-1}
     for batches in (1, 8):
         met = set(labels[: 4 * batches].flat) - {-1}
         assert met < every
-        exercised = samples.exercised(samples.prepare(condition, tmp_path), batches)
+        exercised = samples.exercised_values(samples.prepare(condition, tmp_path), batches)
         assert {name: met for name, met in exercised.items() if "labels" in name} == {
             f"labels: {len(met)} of {len(every):,}": False
         }
-    few = samples.prepare(gate.gated(Condition(workload="seq2seq", hyperparameters={"length": 6})), tmp_path)
-    exercised = samples.exercised(few, 3)
+    few = samples.prepare(gate.adapt(Condition(workload="seq2seq", hyperparameters={"length": 6})), tmp_path)
+    exercised = samples.exercised_values(few, 3)
     numbers = set(files.arrays(few.data)["train_labels"].flat)
     assert {f"labels {number}" for number in numbers} == {name for name in exercised if name.startswith("labels")}
     assert all(exercised[f"labels {number}"] for number in numbers), "one of them is in one sentence of 4,000"
@@ -370,13 +370,13 @@ def test_of_samples_that_show_as_much_those_with_new_labels_are_chosen():
 
 @pytest.mark.parametrize("length", [64, 128])
 def test_a_masked_word_stands_at_the_first_place_of_a_text_and_at_the_last(length, tmp_path):
-    job = samples.prepare(gate.gated(Condition(workload="bert", hyperparameters={"length": length})), tmp_path)
+    job = samples.prepare(gate.adapt(Condition(workload="bert", hyperparameters={"length": length})), tmp_path)
     first = {name: array[:12] for name, array in files.arrays(job.data).items() if name.startswith("train_")}
     masked = first["train_places"][first["train_labels"] != -1]
     assert (masked.min(), masked.max()) == (1, length - 2)
     assert set(first["train_tokens"][:, 0]) == {1}, "before it is what a pair starts with"
     assert set(first["train_tokens"][:, -1]) == {0, 3}, "behind it what ends one"
-    exercised = samples.exercised(job, 3)
+    exercised = samples.exercised_values(job, 3)
     assert exercised["a masked word at the first place"]
     assert exercised["a masked word at the last place"]
     assert exercised["as many masked words as there is room for"]
@@ -405,7 +405,7 @@ def test_sentences_are_filled_up_to_their_last_place(tmp_path):
         "target": [[1, 7, 7, 7, 7]],
         "labels": [[7, 7, 7, 7, 3]],
     }
-    exercised = samples.exercised(samples.prepare(gate.gated(Condition(workload="seq2seq")), tmp_path), 3)
+    exercised = samples.exercised_values(samples.prepare(gate.adapt(Condition(workload="seq2seq")), tmp_path), 3)
     assert exercised["a source of full length"], "which no name of a number is at its usual sizes"
     assert exercised["a target of full length"]
 
@@ -414,19 +414,19 @@ def test_sentences_are_filled_up_to_their_last_place(tmp_path):
 def test_both_values_of_a_mask_are_looked_for_whatever_its_type(dtype):
     mask = np.zeros((200, 7), dtype=dtype)
     mask[-1, 3] = 1
-    assert samples._distinct(mask).tolist() == [0, 1], "the other value is in the last sample only"
-    assert len(samples._distinct(np.arange(200 * 7).reshape(200, 7))) > samples.KINDS
+    assert samples._unique(mask).tolist() == [0, 1], "the other value is in the last sample only"
+    assert len(samples._unique(np.arange(200 * 7).reshape(200, 7))) > samples.KINDS
 
 
 def test_trials_have_another_learning_rate_than_the_probe():
     for workload in ("cnn", "bert", "resnet50"):
-        gated = gate.gated(Condition(workload=workload, learning_rate=0.05))
-        assert 0 < gated.learning_rate < compare.usual(gated).learning_rate, workload
+        gated = gate.adapt(Condition(workload=workload, learning_rate=0.05))
+        assert 0 < gated.learning_rate < compare.with_usual_rate(gated).learning_rate, workload
 
 
 @pytest.mark.parametrize(("workload", "steps"), [("cnn", [1, 3, 3]), ("resnet50", [1, 1, 1])])
 def test_a_model_that_makes_rounding_grow_takes_one_step_in_each_trial(workload, steps, tmp_path, monkeypatch):
-    job, asked = samples.prepare(gate.gated(Condition(workload=workload)), tmp_path), []
+    job, asked = samples.prepare(gate.adapt(Condition(workload=workload)), tmp_path), []
     worker = SimpleNamespace(scratch=tmp_path, ask=lambda _, **told: asked.append(told["steps"]))
     monkeypatch.setattr(trials, "_read", lambda *_: {})
     worker.condition = SimpleNamespace(world_size=1)
@@ -438,7 +438,7 @@ def test_a_model_that_makes_rounding_grow_takes_one_step_in_each_trial(workload,
 
 def test_no_initial_weight_is_the_same_number_everywhere(tmp_path):
     for workload in ("cnn", "resnet50", "bert"):
-        job = samples.prepare(gate.gated(Condition(workload=workload)), tmp_path)
+        job = samples.prepare(gate.adapt(Condition(workload=workload)), tmp_path)
         for name, array in files.arrays(job.weights).items():
             assert array.std() > 0, name
             assert array.min() > 0 or not name.endswith("running_var")
@@ -448,7 +448,7 @@ def test_another_condition_s_certificate_is_not_believed(tmp_path, capsys, toy_f
     lab = FixedLab(outputs=tmp_path / "outputs")
     right, wrong = planted(""), planted("class 7 twice")
     lab.certify([right])
-    kept, path = (lab.certificate_path(gate.gated(one)) for one in (right, wrong))
+    kept, path = (lab.certificate_path(gate.adapt(one)) for one in (right, wrong))
     path.write_text(kept.read_text())
     assert FixedLab(outputs=tmp_path / "outputs").certify([wrong])[wrong.key].verdict == "different"
     assert f"{path}: it has the content of {kept.name}" in capsys.readouterr().err
@@ -528,7 +528,7 @@ def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered,
 def test_a_certificate_says_what_it_was_made_with_and_can_be_compared_with_another(lab, tmp_path):
     condition = in_mindspore("batchnorm2d")
     certificate = lab.certify([condition])[condition.key]
-    assert certificate.code == fingerprint.digest(gate.gated(condition), "gate")
+    assert certificate.code == fingerprint.digest(gate.adapt(condition), "gate")
     assert certificate.commit == fingerprint.commit()
     assert "mindspore" in certificate.versions
     assert "torch" in certificate.reference_versions
@@ -568,7 +568,7 @@ def test_a_longer_training_that_shows_another_model_leaves_no_certificate_that_s
     shorter = lab.certify([condition])[condition.key]
     assert (shorter.verdict, shorter.checks) == ("different", longer.checks)
     assert lab.certify([condition], training_steps=3)[condition.key].verdict == "different"
-    gated = gate.gated(condition)
+    gated = gate.adapt(condition)
     lab.certificate_path(gated).unlink()  # it is made anew, and says "the same" again
     assert lab.certify([condition], training_steps=3)[condition.key].verdict == "different"
     assert lab.certify([condition])[condition.key].verdict == "different"
@@ -579,10 +579,10 @@ def test_several_processes_are_the_same_only_where_one_is():
     """One is looked into more closely: its optimizer, its dropout."""
     group = Condition(workload="cnn", batch_size=4, world_size=2, threads=1)
     alone, mixed = group.but(world_size=1, threads=None), group.but(precision="bf16")
-    assert gate.proved_first(alone) == []
-    assert gate.proved_first(group) == [alone]
-    assert gate.proved_first(alone.but(precision="bf16")) == [alone]
-    assert set(gate.proved_first(mixed)) == {alone, alone.but(precision="bf16"), group}
+    assert gate.prerequisites(alone) == []
+    assert gate.prerequisites(group) == [alone]
+    assert gate.prerequisites(alone.but(precision="bf16")) == [alone]
+    assert set(gate.prerequisites(mixed)) == {alone, alone.but(precision="bf16"), group}
 
 
 @pytest.mark.slow
@@ -597,7 +597,7 @@ def test_of_a_group_the_certificate_of_one_process_is_given_where_that_is_anothe
 
 def test_a_longer_training_may_take_more_epochs_than_there_are_orders(tmp_path):
     """Each step of ``gcn`` is one."""
-    condition = gate.gated(Condition(workload="gcn", lane="tuned"))
+    condition = gate.adapt(Condition(workload="gcn", lane="tuned"))
     trained = gate.train(condition, tmp_path, 60, EPOCHS + 3)
     assert trained.own.shape == (2, EPOCHS + 3)
     assert trained.own[0, -1] < trained.own[0, 0]
@@ -606,7 +606,7 @@ def test_a_longer_training_may_take_more_epochs_than_there_are_orders(tmp_path):
 
 def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
     """Of a certificate that nothing else has refused."""
-    right, wrong = (gate.gated(planted(plant)) for plant in ("", "class 7 twice"))
+    right, wrong = (gate.adapt(planted(plant)) for plant in ("", "class 7 twice"))
     certificate = Certificate(
         condition=wrong,
         reference=right,
@@ -625,12 +625,12 @@ def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
 
 def test_what_rounding_parts_is_trained_once_more_from_the_references_weights(tmp_path, toy_framework, monkeypatch):
     """What comes after the step in which it parted would else be seen by nobody."""
-    right = gate.gated(planted(""))
+    right = gate.adapt(planted(""))
     forgiven = Forgiven(at="steps 2 to 12", difference=0.1, own=0.1, by="moved by one unit in the last digit")
     explained = Check(name="training", difference=0.0, worst=0.1, at="step 1", tolerance=1e-4, forgiven=(forgiven,))
     with monkeypatch.context() as patched:
         patched.setattr(compare, "training_check", lambda *given: explained)
-        trained = {plant: gate.train(gate.gated(planted(plant)), tmp_path, 60, 12) for plant in ("", "class 7 twice")}
+        trained = {plant: gate.train(gate.adapt(planted(plant)), tmp_path, 60, 12) for plant in ("", "class 7 twice")}
     certificate = Certificate(condition=right, reference=right)
     of_right, of_wrong = (
         compare.with_training(certificate, trained[plant].own[[1, 1]], trained[plant].fed, {}) for plant in trained
@@ -684,8 +684,8 @@ def test_a_module_that_helps_a_model_s_file_is_no_framework(tmp_path, toy_framew
     monkeypatch.setattr(workloads, "__path__", [*workloads.__path__, str(folder.parent)])
     workload = workloads.load("helped")
     assert "helper" in workload.frameworks()
-    assert frameworks.of(workload) == ["toy", "toy_planted"]
-    condition = gate.gated(Condition(workload="helped", framework="toy_planted"))
+    assert frameworks.of_workload(workload) == ["toy", "toy_planted"]
+    condition = gate.adapt(Condition(workload="helped", framework="toy_planted"))
     assert gate.reference(condition).framework == "toy"
 
 
@@ -807,8 +807,8 @@ ONE = np.ones(3, dtype=np.float32)
 def explain(monkeypatch):
     """What the reference explains of a gradient, if what it computes from moved weights is as ``made`` says."""
     rounded, expected = trials.Rounded(None, None), {"0/outputs:0": ONE, "0/gradient:weight": ONE}
-    monkeypatch.setattr(trials.Rounded, "_at", lambda self, its: (its, None))
-    its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
+    monkeypatch.setattr(trials.Rounded, "_reference_worker", lambda self, its: (its, None))
+    its = gate.reference(gate.adapt(Condition(workload="cnn", framework="mindspore", lane="tuned")))
 
     def explained(made, gradient=ONE):
         def trial(its, job, trial, moved=0):

@@ -86,7 +86,7 @@ def test_ratios_are_computed_anew_from_what_a_visit_has_written(file, tmp_path, 
     conditions = gpu.comparisons(visit)[name]
     certificates = [
         one.model_copy(update={"file": key})
-        for key, one in lab.certify([gate.gated(one) for one in conditions]).items()
+        for key, one in lab.certify([gate.adapt(one) for one in conditions]).items()
     ]
     for one in certificates:
         save(tmp_path / "lab" / "certificates" / f"{one.file}.json", one)

@@ -20,9 +20,9 @@ from benchlib.condition import Condition
 from benchlib.equivalence.certificate import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
 from benchlib.runner import process_group
-from benchlib.runner.entries import Sampler
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
+from benchlib.runner.worker_sessions import Sampler
 from benchlib.stats.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.worker.channel import ChannelGarbage
 
@@ -121,7 +121,7 @@ class TestToy:
             started[0].suspend()  # so that it has not connected
             threading.Timer(2, started[0].kill).start()
             with pytest.raises(WorkerFailed, match=f"died in 'open' .process {started[0].pid}, .* is gone"):
-                worker.opened()
+                worker.finish_open()
         assert not ranks_alive()
 
     def test_a_process_that_dies_between_its_blocks_ends_its_group_and_nothing_else(self, lab, monkeypatch):
@@ -178,10 +178,10 @@ def test_what_the_processes_answer_is_put_together():
     one |= {"loss": 1.0, "files": {"a": "/a.py", "b": "/b.py"}}
     two |= {"loss": 3.0, "files": {"b": "/b.py", "c": "/c.py"}}
     both |= {"loss": 2.0, "files": {"a": "/a.py", "b": "/b.py", "c": "/c.py"}}
-    assert process_group.merged([one, two]) == both
-    assert process_group.merged([{"block": one}, {"block": two}]) == {"block": both}
+    assert process_group.merge_answers([one, two]) == both
+    assert process_group.merge_answers([{"block": one}, {"block": two}]) == {"block": both}
     with pytest.raises(ChannelGarbage, match=r"do not have the same steps: \[4, 5\]"):
-        process_group.merged([one, {**two, "steps": 5}])
+        process_group.merge_answers([one, {**two, "steps": 5}])
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_group_starts_where_the_machine_s_own_name_does_not_resolve(monkeypatc
     monkeypatch.setattr(process_group.subprocess, "Popen", lambda command, **how: start([*unnamed, *command], **how))
     condition = Condition(workload="cnn", framework=framework, mode=mode, world_size=2, threads=1)
     with WorkerProcess(condition, INITIAL_SEED, 120) as worker:
-        assert worker.opened()["versions"]
+        assert worker.finish_open()["versions"]
 
 
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_a_process_that_is_killed_ends_its_group_within_half_a_minute(tmp_path, 
     condition = Condition(workload="cnn", framework=framework, mode=mode, lane="tuned", world_size=2, threads=1)
     job = prepare_job(condition, INITIAL_SEED, tmp_path)
     with WorkerProcess(condition, INITIAL_SEED, 300) as worker:
-        worker.opened()
+        worker.finish_open()
         worker.ask("build", **job.document())
         worker.ask("first_step")
         worker.begin("block", steps=10_000)

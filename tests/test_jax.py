@@ -47,7 +47,7 @@ def test_nothing_is_left_at_work_by_an_answer_in_eager_mode() -> None:
 def test_jax_heeds_the_variables_of_its_knobs(device: str, in_gate: bool, setting: str, value: str) -> None:
     chosen = {"framework": "jax", "environment": "jax", "mode": "graph", "lane": "tuned"}
     condition = Condition(workload="cnn", device=device, **chosen)
-    variables = knobs.of_gate(condition) if in_gate else knobs.of(condition)
+    variables = knobs.of_gate(condition) if in_gate else knobs.find(condition)
     code = f"import jax; print(jax.config.{setting})"
     command = [environments.find("jax").python, "-c", code]
     asked = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=True)

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from benchlib import variables
+from benchlib import env_vars
 
 pytestmark = pytest.mark.slow
 
@@ -112,7 +112,7 @@ def server(project, tmp_path_factory):
     environment = {name: value for name, value in os.environ.items() if name != "BENCHLIB_PROGRESS"}
     environment |= {f"JUPYTER_{name}_DIR": str(settings / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
     environment["PYTHONPATH"] = os.pathsep.join([str(project), str(DOUBLES)])
-    environment[variables.WORKER_PATH] = str(DOUBLES)
+    environment[env_vars.WORKER_PATH] = str(DOUBLES)
     # a shell's background jobs, such as tests may be, ignore Ctrl-C, and so would what they start
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     log = settings / "log.txt"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlib import reprs, variables
+from benchlib import env_vars, reprs
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import knobs
@@ -19,30 +19,30 @@ MINDSPORE = Condition(workload="cnn", framework="mindspore", mode="graph")
 def test_the_default_lane_sets_what_both_need_and_the_tuned_lane_what_is_declared():
     printed = {"PYTHONUNBUFFERED", "HOME"}
     always = printed | {"TORCHINDUCTOR_CACHE_DIR", "TORCH_DEVICE_BACKEND_AUTOLOAD"}
-    assert knobs.of(TORCH).keys() == always, "what makes processes comparable is in both lanes"
-    assert knobs.of(MINDSPORE).keys() == printed
+    assert knobs.find(TORCH).keys() == always, "what makes processes comparable is in both lanes"
+    assert knobs.find(MINDSPORE).keys() == printed
     malloc = {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"}
-    assert knobs.of(TORCH.but(lane="tuned")).keys() == malloc | always | {"channels_last"}
-    assert knobs.of(MINDSPORE.but(lane="tuned")).keys() == malloc | printed | {"ONEDNN_MAX_CPU_ISA"}
-    eager = knobs.of(MINDSPORE.but(lane="tuned", mode="eager"))
+    assert knobs.find(TORCH.but(lane="tuned")).keys() == malloc | always | {"channels_last"}
+    assert knobs.find(MINDSPORE.but(lane="tuned")).keys() == malloc | printed | {"ONEDNN_MAX_CPU_ISA"}
+    eager = knobs.find(MINDSPORE.but(lane="tuned", mode="eager"))
     assert eager.keys() == malloc | printed | {"ONEDNN_MAX_CPU_ISA", "launch_blocking"}
-    assert "launch_blocking" not in knobs.of(MINDSPORE.but(lane="tuned", mode="eager", device="npu"))
+    assert "launch_blocking" not in knobs.find(MINDSPORE.but(lane="tuned", mode="eager", device="npu"))
     on_cuda = {"cudnn_benchmark", "channels_last", "float32_matmul_precision"}
-    assert knobs.of(TORCH.but(lane="tuned", device="cuda")).keys() == always | {"CUDA_DEVICE_ORDER"} | on_cuda
+    assert knobs.find(TORCH.but(lane="tuned", device="cuda")).keys() == always | {"CUDA_DEVICE_ORDER"} | on_cuda
     linear = Condition(workload="linear", lane="tuned", device="cuda")
-    assert on_cuda & knobs.of(linear).keys() == {"float32_matmul_precision"}, "there is nothing to convolve"
+    assert on_cuda & knobs.find(linear).keys() == {"float32_matmul_precision"}, "there is nothing to convolve"
     linear = Condition(workload="linear", framework="mindspore", mode="graph", lane="tuned")
-    assert knobs.of(linear).keys() == malloc | printed, "the knob for convolutions slows matrix products down"
+    assert knobs.find(linear).keys() == malloc | printed, "the knob for convolutions slows matrix products down"
 
 
 def test_a_knob_can_be_left_out_to_see_what_it_does():
     tuned = MINDSPORE.but(lane="tuned")
     without = tuned.but(without=["ONEDNN_MAX_CPU_ISA"])
-    assert knobs.of(tuned).keys() - knobs.of(without).keys() == {"ONEDNN_MAX_CPU_ISA"}
+    assert knobs.find(tuned).keys() - knobs.find(without).keys() == {"ONEDNN_MAX_CPU_ISA"}
     assert without.key != tuned.key
     assert "without ONEDNN_MAX_CPU_ISA" in str(without)
     with pytest.raises(BenchlibError, match="unknown knob of this condition 'ONEDNN_MAX_CPU'"):
-        knobs.of(tuned.but(without=["ONEDNN_MAX_CPU"]))
+        knobs.find(tuned.but(without=["ONEDNN_MAX_CPU"]))
 
 
 def test_what_a_session_sets_is_no_environment_variable():
@@ -66,7 +66,7 @@ def test_a_users_shell_cannot_change_a_lane():
     of_its_own = {"HOME": "/scratch", "PYTHONUSERBASE": "/home/user/.local", "PYTHONUNBUFFERED": "1"}
     assert given == {**listed, **of_its_own}
     lost = shell.keys() - given.keys() - {"A_KNOB_OF_TOMORROW", "A_TOKEN"}
-    assert variables.left_out(given, shell) == sorted(lost), "what could matter is named"
+    assert env_vars.omissions(given, shell) == sorted(lost), "what could matter is named"
     assert knobs.environment(MINDSPORE.but(lane="tuned"), scratch, shell)["ONEDNN_MAX_CPU_ISA"] == "AVX2"
     assert knobs.environment(TORCH.but(threads=1), scratch, shell)["OMP_NUM_THREADS"] == "1"
     assert knobs.environment(TORCH, scratch, shell)["TORCHINDUCTOR_CACHE_DIR"] == "/scratch/inductor"
@@ -74,29 +74,29 @@ def test_a_users_shell_cannot_change_a_lane():
 
 def test_where_packages_of_the_users_lie_reaches_a_worker_whose_home_is_another():
     home = {"HOME": "/home/user"}
-    assert variables.passed(home) == {"PYTHONUSERBASE": "/home/user/.local"}
+    assert env_vars.for_worker(home) == {"PYTHONUSERBASE": "/home/user/.local"}
     elsewhere = {"PYTHONUSERBASE": "/opt/packages", "PYTHONNOUSERSITE": "1"}
-    assert variables.passed({**home, **elsewhere}) == elsewhere
-    assert Path(variables.passed({})["PYTHONUSERBASE"]) == Path("~/.local").expanduser(), "as Python finds it itself"
+    assert env_vars.for_worker({**home, **elsewhere}) == elsewhere
+    assert Path(env_vars.for_worker({})["PYTHONUSERBASE"]) == Path("~/.local").expanduser(), "as Python finds it itself"
 
 
 def test_of_pythonpath_a_worker_gets_what_was_declared_for_it_and_canns_own():
     cann = {"ASCEND_TOOLKIT_HOME": "/opt/cann", "PYTHONPATH": "/opt/cann/python/site-packages:/opt/cann/tbe"}
-    assert variables.passed(cann)["PYTHONPATH"] == cann["PYTHONPATH"]
-    assert variables.left_out(variables.passed(cann), cann) == []
+    assert env_vars.for_worker(cann)["PYTHONPATH"] == cann["PYTHONPATH"]
+    assert env_vars.omissions(env_vars.for_worker(cann), cann) == []
     users = {**cann, "PYTHONPATH": f"/home/user:{cann['PYTHONPATH']}:/opt/cannot", "BENCHLIB_WORKER_PATH": "/mine:/too"}
-    given = variables.passed(users)
+    given = env_vars.for_worker(users)
     assert given["PYTHONPATH"] == f"/mine:/too:{cann['PYTHONPATH']}"
-    assert variables.left_out(given, users) == ["PYTHONPATH"]
-    assert variables.passed({"BENCHLIB_WORKER_PATH": "mine"})["PYTHONPATH"] == str(Path("mine").absolute())
+    assert env_vars.omissions(given, users) == ["PYTHONPATH"]
+    assert env_vars.for_worker({"BENCHLIB_WORKER_PATH": "mine"})["PYTHONPATH"] == str(Path("mine").absolute())
 
 
 def test_what_the_user_has_workers_import_is_a_knob(monkeypatch):
-    assert variables.WORKER_PATH not in knobs.of(TORCH)
-    monkeypatch.setenv(variables.WORKER_PATH, "/mine")
-    assert knobs.of(TORCH)[variables.WORKER_PATH] == "/mine", "so it is in the record, the ledger and the key"
-    monkeypatch.setenv(variables.WORKER_PATH, "mine:/too")
-    assert knobs.of(TORCH)[variables.WORKER_PATH] == f"{Path('mine').absolute()}:/too", "wherever it is asked from"
+    assert env_vars.WORKER_PATH not in knobs.find(TORCH)
+    monkeypatch.setenv(env_vars.WORKER_PATH, "/mine")
+    assert knobs.find(TORCH)[env_vars.WORKER_PATH] == "/mine", "so it is in the record, the ledger and the key"
+    monkeypatch.setenv(env_vars.WORKER_PATH, "mine:/too")
+    assert knobs.find(TORCH)[env_vars.WORKER_PATH] == f"{Path('mine').absolute()}:/too", "wherever it is asked from"
 
 
 def test_the_gate_sets_what_is_exact_on_a_gpu_and_lets_two_processes_share_the_cores():
@@ -105,7 +105,7 @@ def test_the_gate_sets_what_is_exact_on_a_gpu_and_lets_two_processes_share_the_c
 
 
 def process(condition, **extra):
-    return SimpleNamespace(condition=condition, knobs={**knobs.of(condition), **extra}, left_out=["NPROC"])
+    return SimpleNamespace(condition=condition, knobs={**knobs.find(condition), **extra}, left_out=["NPROC"])
 
 
 def test_the_ledger_lists_every_knob_that_was_set_with_its_reason():
@@ -115,7 +115,7 @@ def test_the_ledger_lists_every_knob_that_was_set_with_its_reason():
     ledger = knobs.Ledger(processes).frame
     listed = {(row.framework, row.lane, row.name, row.value) for row in ledger.itertuples()}
     assert listed == {(p.condition.framework, p.condition.lane, *knob) for p in processes for knob in p.knobs.items()}
-    assert knobs.Ledger(processes).left_out == ["NPROC", "XLA_FLAGS"]
+    assert knobs.Ledger(processes).omissions == ["NPROC", "XLA_FLAGS"]
     assert "and left out of the workers" in (shown := reprs.html(knobs.Ledger(processes)))
     assert "NPROC, XLA_FLAGS." in shown
     assert ledger["reason"].str.len().min() > 20
@@ -125,13 +125,13 @@ def test_the_ledger_lists_every_knob_that_was_set_with_its_reason():
 def test_a_framework_that_takes_half_of_the_cores_is_told_to_take_all_of_them():
     mxnet = Condition(workload="cnn", framework="mxnet", environment="mxnet", lane="tuned")
     every = os.sched_getaffinity(0)
-    assert knobs.of(mxnet)["OMP_NUM_THREADS"] == str(len(every))
-    assert "OMP_NUM_THREADS" not in knobs.of(mxnet.but(lane="default"))
-    assert knobs.of(mxnet.but(threads=1))["OMP_NUM_THREADS"] == "1", "what the condition asks for comes first"
+    assert knobs.find(mxnet)["OMP_NUM_THREADS"] == str(len(every))
+    assert "OMP_NUM_THREADS" not in knobs.find(mxnet.but(lane="default"))
+    assert knobs.find(mxnet.but(threads=1))["OMP_NUM_THREADS"] == "1", "what the condition asks for comes first"
 
     def bound():
         os.sched_setaffinity(0, {min(every)})  # of this thread alone, as the gate binds those that start its workers
-        return knobs.of(mxnet)["OMP_NUM_THREADS"]
+        return knobs.find(mxnet)["OMP_NUM_THREADS"]
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(bound).result() == str(len(every))

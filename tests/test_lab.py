@@ -21,7 +21,7 @@ import pytest
 from fixed_lab import FixedLab, all_the_same
 
 from benchlib import cache as results
-from benchlib import frameworks, progress, scratch, variables, workloads
+from benchlib import env_vars, frameworks, progress, scratch, workloads
 from benchlib import lab as lab_module
 from benchlib.condition import Condition
 from benchlib.data import orders
@@ -30,11 +30,11 @@ from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
 from benchlib.provenance import fingerprint
-from benchlib.runner import entries, epochs, interference, processes, recording, rounds
+from benchlib.runner import epochs, interference, processes, recording, rounds, worker_sessions
 from benchlib.runner import machine_lock as turn_module
 from benchlib.runner.interference import NO_CPU
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
-from benchlib.runner.machine_lock import turn
+from benchlib.runner.machine_lock import hold_machine
 from benchlib.stats.comparison import (
     DISTURBED,
     MODELS_DIFFER,
@@ -45,7 +45,7 @@ from benchlib.stats.comparison import (
     SLOWS_DOWN,
 )
 from benchlib.stats.planner import BUDGET, FAILED, PILOT, PRECISION
-from benchlib.worker.steady import SLOWING
+from benchlib.worker.warmup import SLOWING
 
 DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
@@ -126,7 +126,7 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab, compared):
     assert measurement.versions["toy"] == "1.0"
     assert set(measurement.packages) == {"numpy", "files of numpy"}, "all that the toy needs"
     assert measurement.built["weights_sha256"] == measurement.built["weights_file_sha256"]
-    assert [block.round for block in results.counted(measurement.blocks)] == [0, 1, 2], "however often each was taken"
+    assert [block.round for block in results.final_takes(measurement.blocks)] == [0, 1, 2], "however often taken"
     assert measurement.trace, "every block is followed by a sample"
     assert measurement.first_step_s > 0.0015
     assert measurement.settings == {"threads": 1}, "as the framework reads them back"
@@ -181,7 +181,7 @@ def edited(tmp_path, monkeypatch):
     """Changes a file of a copy of the doubles, which is in use instead of them."""
     folder = tmp_path / "doubles"
     shutil.copytree(DOUBLES, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setenv(variables.WORKER_PATH, str(folder))
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(folder))
     monkeypatch.setattr(fingerprint, "_loaded", {})
     for package in (frameworks, workloads):
         own = str(folder / package.__name__.rpartition(".")[2])
@@ -334,7 +334,7 @@ def test_a_worker_that_is_stopped_before_its_rounds_is_said_to_be(lab, monkeypat
 
 
 @pytest.mark.parametrize(
-    "where", [(processes.knobs, "of"), (processes.variables, "left_out"), (processes.knobs, "for_session")]
+    "where", [(processes.knobs, "find"), (processes.env_vars, "omissions"), (processes.knobs, "for_session")]
 )
 def test_a_worker_that_could_not_be_started_leaves_nothing(tmp_path, monkeypatch, where):
     monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
@@ -347,9 +347,9 @@ def test_a_worker_that_could_not_be_started_leaves_nothing(tmp_path, monkeypatch
 
 PARENTS = {  # what the parent does with a worker, and the module that does it
     "starting": (processes.knobs, "environment"),
-    "building": (recording, "built"),
-    "a block": (recording, "checked"),
-    "a trace": (entries.Sampler, "tick"),
+    "building": (recording, "record_build"),
+    "a block": (recording, "require_plausible"),
+    "a trace": (worker_sessions.Sampler, "tick"),
     "memory": (rounds.recording, "memory"),
 }
 
@@ -366,7 +366,7 @@ def test_a_fault_of_the_parent_in_a_comparison_is_no_workers_failure(lab, monkey
     assert lab.measurements()["failure"].isna().all()
 
 
-@pytest.mark.parametrize("where", [(trials.compare, "beyond"), (trials, "_read"), (processes.knobs, "environment")])
+@pytest.mark.parametrize("where", [(trials.compare, "to_explain"), (trials, "_read"), (processes.knobs, "environment")])
 def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
     monkeypatch.setattr(*where, ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
@@ -387,7 +387,7 @@ def test_another_lab_that_has_measured_meanwhile_is_believed(lab, monkeypatch):
         yield 0.0
 
     lab.certify([toy()])
-    monkeypatch.setattr(lab_module, "turn", after_another)
+    monkeypatch.setattr(lab_module, "hold_machine", after_another)
     mine = lab.compare([toy()], **asked)
     saved = {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
     assert len(saved) == 2
@@ -412,32 +412,32 @@ def test_a_model_that_another_process_checked_while_this_one_waited_is_not_check
         if not waiting:
             waiting.append(tell)
             FixedLab(outputs=lab.folder).certify([first])
-        with turn(tell) as waited_s:
+        with hold_machine(tell) as waited_s:
             yield waited_s
 
-    monkeypatch.setattr(lab_module, "turn", waited)
+    monkeypatch.setattr(lab_module, "hold_machine", waited)
     certificates = lab.certify([first, second])
     assert [certificates[one.key].same for one in (first, second)] == [True, True]
-    paths = [lab.certificate_path(gate.gated(one)) for one in (first, second)]
+    paths = [lab.certificate_path(gate.adapt(one)) for one in (first, second)]
     assert certificates[first.key] == results.load(Certificate, paths[0])
     assert [path.stem in lab._own for path in paths] == [False, True], "the other made it"
 
 
 def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
-    of_group = gate._computed
+    of_group = gate._compute_group
 
     def stopped(group, prepare, expected, patience_s, workers):
         if group.first.framework != "toy":
-            expected.of(group.first)
+            expected.wait_for(group.first)
             raise KeyboardInterrupt
         yield from of_group(group, prepare, expected, patience_s, workers)
 
     twin = toy().but(framework="twin")
     with monkeypatch.context() as patch:
-        patch.setattr(gate, "_computed", stopped)
+        patch.setattr(gate, "_compute_group", stopped)
         with pytest.raises(KeyboardInterrupt):
             lab.certify([toy(), twin])
-    monkeypatch.setattr(gate, "_computed", lambda *_: pytest.fail("it was made again"))
+    monkeypatch.setattr(gate, "_compute_group", lambda *_: pytest.fail("it was made again"))
     assert lab.certify([toy()])[toy().key].verdict == "same"
 
 
@@ -601,7 +601,7 @@ def test_the_time_left_does_not_count_the_time_that_others_measured(lab, monkeyp
         clock[0] += 3600
         yield 3600.0
 
-    monkeypatch.setattr(lab_module, "turn", turn_after_an_hour)
+    monkeypatch.setattr(lab_module, "hold_machine", turn_after_an_hour)
     monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
     lab.compare([toy(), toy(burn_ms=3.0)], repetitions=3, rounds=2, block_s=0.01)
     lab.train([toy()], seeds=[0, 1, 2], epochs=1)
@@ -617,7 +617,7 @@ import sys
 from pathlib import Path
 from benchlib.runner import machine_lock as turn
 turn.LOCK = Path(sys.argv[1])
-with turn.turn(print):
+with turn.hold_machine(print):
     print("in", flush=True)
     input()
 """
@@ -638,7 +638,7 @@ with turn.turn(print):
 
 
 def _hold_turn(told):
-    with turn(told.append) as waited_s:
+    with hold_machine(told.append) as waited_s:
         told.append(f"held after {0.5 if waited_s >= 0.5 else waited_s} s or more")
 
 
@@ -674,7 +674,7 @@ def comes_to(state, within_s=20.0):
 def test_what_a_worker_has_forked_is_seen_stopped_with_it_and_ended(tmp_path, neighbours_seen):
     job = prepare_job(toy(misbehave="fork"), 0, tmp_path)
     with processes.WorkerProcess(job.condition, 0, 60) as worker:
-        worker.opened()
+        worker.finish_open()
         worker.ask("build", **job.document())
         worker.ask("first_step")
         (child,) = psutil.Process(worker.process.pid).children()
@@ -819,7 +819,7 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
         started.append(condition)
         raise processes.WorkerFailed("it was only to be started")
 
-    monkeypatch.setattr(entries, "WorkerProcess", start)
+    monkeypatch.setattr(worker_sessions, "WorkerProcess", start)
     other = toy(burn_ms=1.0)
     job = {one: prepare_job(one, INITIAL_SEED, tmp_path) for one in (toy(), other)}
     together = [toy(), toy(), other]

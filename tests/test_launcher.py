@@ -12,7 +12,7 @@ from test_suite import make_project, run_and_read, write_notebook, write_paramet
 
 from benchlib import manifest
 from benchlib.notebooks import cells
-from benchlib.suite import launcher, outputs, plan
+from benchlib.suite import launcher, profile, staleness
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,8 +28,8 @@ def record(name, **values):
     """As if the notebook had been executed, or whatever ``values`` say."""
     folder = Path("outputs/quick/notebooks")
     folder.mkdir(parents=True, exist_ok=True)
-    (item,) = (item for item in plan.plan("quick") if item.name == name)
-    inputs = outputs.Outputs(Path("outputs/quick")).inputs(item)
+    (item,) = (item for item in profile.plan("quick") if item.name == name)
+    inputs = staleness.Outputs(Path("outputs/quick")).inputs(item)
     told = {"notebook": name, "status": "succeeded", "started_utc": "2026-01-02T03:04:05+00:00", "inputs": inputs}
     told["awaited"] = []
     manifest.write(folder / f"{name}.json", {**told, "files": {}, **values})
@@ -139,7 +139,7 @@ class TestCopies:
         path, changed = launcher.copy(notebook, file, "quick")
         assert (path, changed) == (Path("outputs/quick/lab/devices.ipynb"), False)
         values = injected(path)
-        assert values == {**plan.planned("devices", file).parameters, "outputs": ".."}
+        assert values == {**profile.plan_notebook("devices", file).parameters, "outputs": ".."}
         assert (path.parent / values["outputs"]).resolve() == Path("outputs/quick").resolve()
         assert [one for one in cells(path) if "# Parameters" not in one.source] == cells(notebook)
         assert notebook.read_bytes() == before

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import environments, frameworks, interpreters, variables, workloads
+from benchlib import env_vars, environments, frameworks, interpreters, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import installed, machine, needs, npu_smi, nvml
@@ -149,7 +149,7 @@ def registered(tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "root", lambda: tmp_path)
 
     def register(python):
-        with environments.changing():
+        with environments.registry_lock():
             environments.register(environments.Environment("other", str(python)))
 
     return register
@@ -157,23 +157,23 @@ def registered(tmp_path, monkeypatch):
 
 def test_an_environment_is_asked_for_what_it_has(registered, tmp_path, monkeypatch):
     registered(_script(tmp_path / "python", f'exec {sys.executable} "$@"'))
-    assert availability.available("pytorch", "cpu", "other") is None
-    monkeypatch.setattr(npu_smi, "missing", lambda: None)
-    assert "torch_npu is not installed" in availability.available("pytorch", "npu", "other")
+    assert availability.why_absent("pytorch", "cpu", "other") is None
+    monkeypatch.setattr(npu_smi, "why_missing", lambda: None)
+    assert "torch_npu is not installed" in availability.why_absent("pytorch", "npu", "other")
     assert installed.versions("pytorch", "other") == installed.versions("pytorch")
 
 
 def test_an_environment_without_the_framework_is_told(registered, tmp_path):
     registered(_script(tmp_path / "python", f'exec {sys.executable} -S "$@"'))  # without its packages
-    missing = availability.available("pytorch", "cpu", "other")
+    missing = availability.why_absent("pytorch", "cpu", "other")
     assert re.match(r"framework 'pytorch' is not installed in environment 'other': pip --python .* install t", missing)
-    assert availability.available("pytorch", "cpu") is None, "the default one has it"
+    assert availability.why_absent("pytorch", "cpu") is None, "the default one has it"
     assert availability.survey(["other"]) == [], "and of what is not expected there nothing is told"
 
 
 def test_an_environment_that_cannot_answer_is_told(registered, tmp_path):
     registered(_script(tmp_path / "python", "echo worn out >&2; exit 3"))
-    missing = availability.available("pytorch", "cpu", "other")
+    missing = availability.why_absent("pytorch", "cpu", "other")
     assert re.match(r".*python: could not tell which packages it has; it said: worn out", missing)
     assert availability.survey(["other"]) == []
 
@@ -203,7 +203,7 @@ def test_what_the_machine_lacks_is_told_before_what_the_framework_lacks(monkeypa
 def every_device(monkeypatch):
     """The machine has one of each."""
     monkeypatch.setattr(nvml, "gpus", lambda: ({"name": "a GPU"},))
-    monkeypatch.setattr(npu_smi, "missing", lambda: None)
+    monkeypatch.setattr(npu_smi, "why_missing", lambda: None)
 
 
 @pytest.fixture
@@ -247,8 +247,8 @@ def test_what_mindspore_s_plugin_for_gpus_lacks_is_asked_of_the_linker(every_dev
     monkeypatch.setattr(needs.subprocess, "run", ldd)
 
     def missing():
-        needs._unlinked.cache_clear()
-        return availability.available("mindspore", "cuda")
+        needs._unlinked_libraries.cache_clear()
+        return availability.why_absent("mindspore", "cuda")
 
     assert "lacks libmindspore_gpu.so* itself, which this build comes without: put CUDA 11" in missing()
     plugins.mkdir(parents=True)
@@ -258,7 +258,7 @@ def test_what_mindspore_s_plugin_for_gpus_lacks_is_asked_of_the_linker(every_dev
     lacking["11.6"] = lacking["10.1"] = "\tlibcudart.so.11.0 => not found\n\tlibcudnn.so.8 => not found\n"
     of_the_least = "device 'cuda': mindspore's plugin for GPUs lacks libcudart.so.11.0: put CUDA 11 and cuDNN 8 on LD_"
     assert missing().startswith(of_the_least), "of the plugin that lacks least"
-    needs._unlinked.cache_clear()
+    needs._unlinked_libraries.cache_clear()
 
 
 def test_the_version_of_cann_is_a_part_of_what_an_npu_s_number_depends_on(monkeypatch, tmp_path):
@@ -313,14 +313,14 @@ def test_versions_are_those_of_the_distribution_whatever_it_is_called(flow):
     assert {name: numbers[name] for name in numbers if name not in ("python", "glibc")} == named
     assert list(numbers)[:2] == ["python", "tensorflow-cpu"]
     assert {row["version"] for row in availability.survey(["other"]) if row["framework"] == "flow"} == {"2.21.0"}
-    assert availability.available("flow", "cpu", "other") is None
+    assert availability.why_absent("flow", "cpu", "other") is None
 
 
 def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(flow, tmp_path, monkeypatch):
     own = tmp_path / "own"
     own.mkdir()
     (own / "keras.py").write_text("A = 1")
-    monkeypatch.setenv(variables.WORKER_PATH, str(own))
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(own))
     python = _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
     assert environments.find("other").python == str(python)
     first = installed.versions("flow", "other")
@@ -422,9 +422,9 @@ def test_a_folder_in_the_working_directory_is_no_framework(tmp_path, monkeypatch
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "here"))
     assert importlib.util.find_spec("nobodys"), "this process would find it"
     assert not installed.offers("default", "toys")
-    assert "'toys' is not installed" in availability.available("toys", "cpu")
-    monkeypatch.setattr(npu_smi, "missing", lambda: None)
-    assert "torch_npu is not installed" in availability.available("pytorch", "npu")
+    assert "'toys' is not installed" in availability.why_absent("toys", "cpu")
+    monkeypatch.setattr(npu_smi, "why_missing", lambda: None)
+    assert "torch_npu is not installed" in availability.why_absent("pytorch", "npu")
 
 
 # -- a framework whose file declares what it needs
@@ -436,7 +436,7 @@ def _needing(tmp_path, *needs):
         f'import tensorflow\nPACKAGE = "tensorflow"\nDISTRIBUTIONS = ("tensorflow", "tensorflow-cpu")\n'
         f'DEVICES = ("cpu", "cuda")\nNEEDS = {needs!r}\n'
     )
-    return availability.available("flow", "cuda", "other")
+    return availability.why_absent("flow", "cuda", "other")
 
 
 BUILD = {"device": "cuda", "distributions": ("tensorflow", "tf-*"), "otherwise": "this is {lacking}'s CPU build"}
@@ -448,7 +448,7 @@ def test_the_distribution_tells_what_it_was_built_for(flow, tmp_path, every_devi
     shutil.rmtree(flow / "tensorflow_cpu-2.21.0.dist-info")
     _distribution(flow, renamed, "2.21.0", ["tensorflow/__init__.py"])
     assert _needing(tmp_path, BUILD) == ("device 'cuda': this is tensorflow or tf-*'s CPU build" if lacks else None)
-    assert availability.available("flow", "cpu", "other") is None, "that is asked for no other device"
+    assert availability.why_absent("flow", "cpu", "other") is None, "that is asked for no other device"
 
 
 def test_one_of_several_plug_ins_is_enough(flow, tmp_path, every_device):
@@ -475,4 +475,4 @@ def test_a_need_that_is_none_is_refused_with_its_file_on_any_machine(flow, tmp_p
     with pytest.raises(BenchlibError, match=rf"^{tmp_path}/frameworks/flow.py: NEEDS: {sentence}"):
         _needing(tmp_path, {**PLUG_IN, **change})
     with pytest.raises(BenchlibError, match="NEEDS"):  # and not "cannot be used": the reference would be another's
-        availability.available("flow", "cpu", "other")
+        availability.why_absent("flow", "cpu", "other")

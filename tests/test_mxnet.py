@@ -134,4 +134,4 @@ def test_threads_are_read_back(mode):
 
 def test_it_can_use_the_cpu_here():
     python()
-    assert availability.available("mxnet", "cpu", "mxnet") is None
+    assert availability.why_absent("mxnet", "cpu", "mxnet") is None

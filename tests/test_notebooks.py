@@ -99,7 +99,7 @@ def test_of_modes_what_crashed_is_no_answer_and_the_first_that_is_there_is_the_b
 
     killed = Failure(sentence="worker died in 'check' (signal SIGKILL)", printed="TypeError: no bf16")
     monkeypatch.setattr(availability, "devices", lambda within: ["cpu", "npu"])
-    monkeypatch.setattr(availability, "available", available)
+    monkeypatch.setattr(availability, "why_absent", available)
     lab = SyntheticLab(tmp_path, cannot=lambda one: killed if one.mode == "graph" and one.device == "cpu" else False)
     made = measured("modes", lab, tasks=[{**CNN, "epochs": None}], subjects=OF_MODES)
     assert [str(group[0].subject) for group in made.groups] == ["pytorch eager tuned", "mindspore eager tuned"]

@@ -12,7 +12,7 @@ import pytest
 
 from benchlib.condition import Condition
 from benchlib.provenance import accelerators, machine, npu_smi
-from benchlib.runner.entries import Sampler
+from benchlib.runner.worker_sessions import Sampler
 
 # Of drivers 24.1 and 26.0, as users have shown it in public reports, shortened.
 ONE_CHIP = """

@@ -20,9 +20,9 @@ from benchlib.stats.planner import (
     Paired,
     best_rounds,
     gain,
+    is_settled,
     plan,
     rounds_for,
-    settled,
 )
 
 NOTHING = [Paired({}, 9.0, 0.5)] * PILOT
@@ -112,8 +112,8 @@ def test_settled_is_a_plan_that_ends_whatever_the_budget(precision):
         for count in (LEAST_PILOT, 6, 12):
             done = repetitions(count, between, 0.01, seed=count)
             ended = plan(done, precision, math.inf, LEAST_PILOT).ended
-            assert settled(done, precision) == (ended == PRECISION)
-    assert settled(NOTHING, precision), "there is nothing to be had"
+            assert is_settled(done, precision) == (ended == PRECISION)
+    assert is_settled(NOTHING, precision), "there is nothing to be had"
 
 
 def test_it_does_not_end_where_an_interval_is_only_just_narrow_enough():

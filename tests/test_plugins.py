@@ -32,7 +32,7 @@ ROLES = ("baseline", "control", "condition")
 
 
 def plugins_of(condition: Condition) -> dict[str, str]:
-    return plugins.named(condition.framework, condition.workload, condition.data)
+    return plugins.of_condition(condition.framework, condition.workload, condition.data)
 
 
 @pytest.fixture(autouse=True)
@@ -131,8 +131,8 @@ def test_what_a_framework_declares_is_used(folder: Path) -> None:
     tuned = Condition(**MAJORITY, lane="tuned")
     assert knobs.for_session(tuned) == {"beads": "wooden"}
     assert knobs.for_session(tuned.but(lane="default")) == {}
-    assert "beads" not in knobs.of(Condition(workload="linear", lane="tuned")), "it is for this framework alone"
-    assert knobs.neutralising(tuned) == {"ABACUS_POLISH": "polish rounds the last digit"}
+    assert "beads" not in knobs.find(Condition(workload="linear", lane="tuned")), "it is for this framework alone"
+    assert knobs.neutralising_reasons(tuned) == {"ABACUS_POLISH": "polish rounds the last digit"}
     assert knobs.of_gate(tuned) == {"OMP_WAIT_POLICY": "passive", "ABACUS_POLISH": "none"}
     assert "ABACUS_" in frameworks.every_variable()
     assert installed.compiler(tuned) == {}
@@ -148,7 +148,7 @@ def test_a_plug_in_s_convolutions_have_their_knobs_without_a_word(
         (file.parent / f"{framework}.py").write_text("")
     plugins.use([folder])
     tuned = {one: Condition(workload="majority", framework=one, lane="tuned") for one in ("pytorch", "mindspore")}
-    found = [knobs.for_session(tuned["pytorch"]).get("channels_last"), knobs.of(tuned["mindspore"])]
+    found = [knobs.for_session(tuned["pytorch"]).get("channels_last"), knobs.find(tuned["mindspore"])]
     assert (found[0] == "on", "ONEDNN_MAX_CPU_ISA" in found[1]) == (convolves, convolves)
 
 
@@ -163,7 +163,7 @@ def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:
     file.write_text(text.replace('"reason": "wooden', '"because": "wooden'))
     os.utime(file, ns=(3, 3))
     with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: (?s:.*)unknown key 'because'.*there are: .*name"):
-        knobs.declared("abacus")
+        knobs.declared_knobs("abacus")
 
 
 def test_entry_points_are_found_and_nothing_of_them_is_imported(site: Path) -> None:

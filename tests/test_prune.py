@@ -13,7 +13,7 @@ import pytest
 from benchlib.cli import main
 from benchlib.errors import BenchlibError
 from benchlib.suite import prune
-from benchlib.suite.run_lock import alone
+from benchlib.suite.run_lock import hold_lock
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = {folder / "measurements" / "cc.parquet", folder / "measurements" / ".partial-dd-1", folder / "inputs"}
-    assert set(prune.unused(folder)) == gone
+    assert set(prune.unused_files(folder)) == gone
     assert main(["clean", "--outputs", str(folder)]) == 0
     assert "add --yes" in capsys.readouterr().out
     assert all(path.exists() for path in gone)
@@ -63,7 +63,7 @@ def test_event_files_go_with_their_measurements(folder: Path) -> None:
     for name in ("seed 0 aa", "seed 1 cc"):
         (runs / name).mkdir(parents=True)
         (runs / name / "events.out.tfevents.1.benchlib").touch()
-    assert runs / "seed 1 cc" in prune.unused(folder)
+    assert runs / "seed 1 cc" in prune.unused_files(folder)
     assert main(["clean", "--outputs", str(folder), "--yes"]) == 0
     assert [path.name for path in runs.iterdir()] == ["seed 0 aa"]
 
@@ -78,7 +78,7 @@ def test_where_it_is_not_known_what_is_needed_nothing_goes(folder: Path, damage:
     else:
         record(folder, "modes", {}, damage)
     with pytest.raises(BenchlibError, match="not known what is needed"):
-        prune.unused(folder)
+        prune.unused_files(folder)
     assert main(["clean", "--outputs", str(folder), "--yes"]) == 2
     assert (folder / "measurements" / "aa.parquet").exists()
 
@@ -94,6 +94,6 @@ def test_everything_goes_of_a_folder_of_results_only(folder: Path, tmp_path_fact
 
 
 def test_while_a_run_is_at_work_there_nothing_goes(folder: Path) -> None:
-    with alone(folder):
+    with hold_lock(folder):
         assert main(["clean", "--outputs", str(folder), "--all", "--yes"]) == 2
     assert (folder / "measurements" / "aa.parquet").exists()

@@ -32,7 +32,7 @@ def every(folder: Path) -> pd.DataFrame:
 
 
 def of(folder: Path) -> pd.DataFrame:
-    return ratios.once(ratios.rows(Results(Lab(outputs=folder))))
+    return ratios.dedupe(ratios.rows(Results(Lab(outputs=folder))))
 
 
 def by_hand(folder: Path, *rows: dict[str, Any]) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def by_hand(folder: Path, *rows: dict[str, Any]) -> pd.DataFrame:
     )
     results.summaries = {"modes": {"title": "Modes"}}
     results.frames = {"modes": tidy.load(folder / "tables" / "modes_frame.parquet")}
-    return ratios.once(ratios.rows(results))
+    return ratios.dedupe(ratios.rows(results))
 
 
 def ratio(*ends: float, verdict: str | None = "slower", **columns: Any) -> dict[str, Any]:
@@ -153,13 +153,13 @@ def test_what_two_notebooks_have_is_shown_once_and_found_by_either_key(tmp_path:
     explored.save(tmp_path, "modes", summary | {"title": "Modes", "tables": ["tables/modes_frame.parquet"]})
     results = Results(Lab(outputs=tmp_path))
     of_notebooks = ratios.rows(results)
-    shown = ratios.once(of_notebooks)
+    shown = ratios.dedupe(of_notebooks)
     assert 2 * len(shown) == len(of_notebooks) == len(set(of_notebooks["key"]))
     assert all(heading.endswith("Frameworks; Modes") for heading in shown["heading"])
     first_page.show(results)
     listed = pd.read_csv(tmp_path / "tables" / "report_ratios.csv")
     assert set(listed["key"]) == set(of_notebooks["key"])
-    assert len(ratios.once(of_notebooks.assign(margin=of_notebooks["notebook"].map(len) / 100))) == len(of_notebooks)
+    assert len(ratios.dedupe(of_notebooks.assign(margin=of_notebooks["notebook"].map(len) / 100))) == len(of_notebooks)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_what_two_notebooks_have_is_shown_once_and_found_by_either_key(tmp_path:
     ],
 )
 def test_the_lead_says_who_is_faster(tmp_path: Path, rows: list[dict[str, Any]], told: str) -> None:
-    assert first_page.who(by_hand(tmp_path, *rows)) == told
+    assert first_page.effects(by_hand(tmp_path, *rows)) == told
 
 
 def test_without_ratios_it_is_said(tmp_path: Path) -> None:

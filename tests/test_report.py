@@ -180,7 +180,7 @@ def test_each_a_a_is_judged_by_the_margin_of_its_notebook() -> None:
     rows = pd.DataFrame(
         {"estimate": 1.0, "low": [0.98, 0.9, 1.01], "high": [1.02, 1.1, 1.03], "margin": [0.05, 0.05, 0.2]}
     )
-    facts = reliability.resolved(rows)
+    facts = reliability.summarise(rows)
     assert (facts["A/A interval includes 1"], facts["within the margin of 1"]) == ("2 of 3", "2 of 3")
     assert (facts["half_width_median"], facts["half_width_largest"]) == pytest.approx((2.0, 10.0))
 

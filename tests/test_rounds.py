@@ -9,7 +9,7 @@ import pytest
 
 from benchlib.cache import Measurement
 from benchlib.condition import Condition
-from benchlib.runner import entries, interference, recording, rounds
+from benchlib.runner import interference, recording, rounds, worker_sessions
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerProcess
 
@@ -35,7 +35,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             super().__init__(*given)
             numbers.append(self.process.pid)
 
-    monkeypatch.setattr(entries, "WorkerProcess", Counted)
+    monkeypatch.setattr(worker_sessions, "WorkerProcess", Counted)
     monkeypatch.setattr(interference, "_too_much", lambda *_: False)  # what else this machine does is no matter
     return numbers
 

@@ -12,8 +12,8 @@ from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
 from benchlib.provenance import machine, nvml
-from benchlib.runner.entries import Sampler
 from benchlib.runner.interference import Watch
+from benchlib.runner.worker_sessions import Sampler
 
 MIB = 2**20
 
@@ -114,7 +114,7 @@ def test_a_gpu_that_does_not_tell_its_memory_is_there_all_the_same(driver):
     driver.nvmlDeviceGetMemoryInfo = lambda handle: driver.nvmlDeviceGetHandleByUUID("none")
     assert [gpu["memory_mib"] for gpu in nvml.gpus()] == [None, None]
     machine.describe.cache_clear()
-    assert machine.describe()["gpus"][0] == "name of GPU-a, memory not told, driver 1.2"
+    assert machine.describe()["gpus"][0] == "name of GPU-a, memory unknown, driver 1.2"
     machine.describe.cache_clear()
 
 

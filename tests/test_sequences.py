@@ -16,7 +16,7 @@ import pytest
 from benchlib.condition import Condition
 from benchlib.data import digits_sequence, imdb
 from benchlib.data.prepare import prepare
-from benchlib.data.sequences import FIRST, START, UNKNOWN, Texts, from_texts, padded, vocabulary
+from benchlib.data.sequences import FIRST, START, UNKNOWN, Texts, from_texts, pad, vocabulary
 from benchlib.errors import BenchlibError
 from benchlib.worker import files
 
@@ -45,7 +45,7 @@ def test_a_text_without_a_word_is_refused(split):
 
 
 def test_lengths_count_what_is_not_padding():
-    tokens, lengths = padded([np.array([3, 4]), np.arange(3, 12)], 5, before=False)
+    tokens, lengths = pad([np.array([3, 4]), np.arange(3, 12)], 5, before=False)
     assert lengths.tolist() == [2, 5]
     assert tokens.tolist() == [[3, 4, 0, 0, 0], [3, 4, 5, 6, 7]]
 

@@ -15,7 +15,7 @@ from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
-from benchlib.runner import entries, interference, rounds, timer_check
+from benchlib.runner import interference, rounds, timer_check, worker_sessions
 from benchlib.runner.scheduler import Asked
 from benchlib.stats import planner
 from benchlib.stats.planner import PRECISION
@@ -49,8 +49,8 @@ def even(monkeypatch):
 @pytest.fixture
 def started(monkeypatch):
     """The conditions whose processes were started."""
-    conditions, start = [], entries.WorkerProcess
-    monkeypatch.setattr(entries, "WorkerProcess", lambda one, *how: conditions.append(one) or start(one, *how))
+    conditions, start = [], worker_sessions.WorkerProcess
+    monkeypatch.setattr(worker_sessions, "WorkerProcess", lambda one, *how: conditions.append(one) or start(one, *how))
     return conditions
 
 
@@ -147,14 +147,14 @@ def test_a_comparison_that_two_notebooks_ask_for_is_as_the_one_that_asks_for_mor
 def test_what_is_kept_is_told_and_waiting_for_others_is_counted(tmp_path, monkeypatch):
     times = []
     lab = Lab(outputs=tmp_path / "outputs", patience_s=10, after_keeping=lambda: times.append(1))
-    turned = lab_module.turn
+    turned = lab_module.hold_machine
 
     @contextmanager
     def late(tell):
         with turned(tell) as waited_s:
             yield waited_s + 5.0
 
-    monkeypatch.setattr(lab_module, "turn", late)
+    monkeypatch.setattr(lab_module, "hold_machine", late)
     compared = lab.compare([toy(burn_ms=1.0)], **ASKED)
     assert len(times) == len({m.file for m in compared.measurements}) == 3
     assert lab.waited_s >= 15.0

@@ -3,7 +3,7 @@
 import math
 from types import SimpleNamespace
 
-from benchlib.stats.comparison import most_urgent, standing
+from benchlib.stats.comparison import describe_widest, most_urgent
 
 
 def comparison(width=0.2, cost_s=10.0, processes=4, **more):
@@ -29,6 +29,6 @@ def test_what_has_its_precision_or_nothing_to_plan_with_gets_no_time():
 
 def test_the_widest_interval_is_said():
     unknown = comparison(widest=(math.nan, "nobody"))
-    assert standing([unknown], 60.0) == "no ratio has an interval yet"
-    sentence = standing([unknown, comparison(), comparison(width=0.1, widest=(0.1, "a narrow one"))], 10.0)
+    assert describe_widest([unknown], 60.0) == "no ratio has an interval yet"
+    sentence = describe_widest([unknown, comparison(), comparison(width=0.1, widest=(0.1, "a narrow one"))], 10.0)
     assert sentence == "widest half-width 20 % (a ratio); 10 s left"

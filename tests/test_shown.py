@@ -206,7 +206,7 @@ from benchlib.provenance import knobs
 from benchlib import Certificate, Condition
 
 tuned = Condition(workload="cnn", lane="tuned")
-ledger = knobs.Ledger([Certificate(condition=tuned, reference=tuned, knobs=knobs.of(tuned))])
+ledger = knobs.Ledger([Certificate(condition=tuned, reference=tuned, knobs=knobs.find(tuned))])
 """
 """A result that shows itself, as one may type it."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fixed_lab import FixedLab
 
-from benchlib import plugins, variables
+from benchlib import env_vars, plugins
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import SAME
 from benchlib.provenance import fingerprint, npu_smi
@@ -37,8 +37,8 @@ def built() -> None:
 def lab(tmp_path, monkeypatch, built):
     numbers = dict.fromkeys(("power_w", "temperature_c", "percent", "memory_mib", "memory_total_mib"))
     chip = {"name": "simulated", **numbers}
-    monkeypatch.setenv(variables.WORKER_PATH, str(SIMULATED))
-    monkeypatch.setattr(availability, "available", lambda framework, device, environment="default": None)
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(SIMULATED))
+    monkeypatch.setattr(availability, "why_absent", lambda framework, device, environment="default": None)
     monkeypatch.setattr(npu_smi, "npus", lambda: (chip, chip))
     monkeypatch.setattr(npu_smi.Chips, "read", lambda watch: [chip, chip])
     return FixedLab(outputs=tmp_path / "outputs", patience_s=120)

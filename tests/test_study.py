@@ -22,8 +22,8 @@ from benchlib.errors import BenchlibError
 from benchlib.parameter_types import DEFAULTS
 from benchlib.runner.roofline import Ceiling
 from benchlib.study import Study
-from benchlib.suite import plan
-from benchlib.worker.steady import NOT_STEADY
+from benchlib.suite import profile
+from benchlib.worker.warmup import NOT_STEADY
 
 QUICK = ROOT / "parameters" / "quick"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -92,7 +92,7 @@ def test_a_notebook_and_a_parameter_file_are_all_that_an_experiment_takes(
 def test_the_suite_executes_the_two_tagged_cells_only(project: None) -> None:
     made = notebooks.design(*write_mine(("1 / 0", ""), *TAGGED, ("1 / 0", "")))
     assert [[one.hyperparameters["burn_ms"] for one in group] for group in made.groups] == [[1.0, 3.0]]
-    assert [item.name for item in plan.plan("quick")] == ["mine", "report"]
+    assert [item.name for item in profile.plan("quick")] == ["mine", "report"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from benchlib import environments
 from benchlib.errors import BenchlibError
 from benchlib.parameter_types import defaults
 from benchlib.runner import availability
-from benchlib.suite import clock, plan
+from benchlib.suite import clock, profile
 
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
@@ -37,7 +37,7 @@ def no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environments and the frameworks in them; no device but the CPU."""
     there = lambda framework, device, environment: None if device == "cpu" else "no such device"  # noqa: E731
-    monkeypatch.setattr(availability, "available", there)
+    monkeypatch.setattr(availability, "why_absent", there)
 
 
 def with_more(*more: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_one_that_is_there_is_measured_where_its_framework_has_a_file_of_the_wor
 
 @pytest.mark.usefixtures("all_there")
 def test_the_profile_frameworks_takes_all_five_and_its_pilots_fit_into_its_time() -> None:
-    every = {one.name: one.study for one in plan.plan("frameworks") if one.study}
+    every = {one.name: one.study for one in profile.plan("frameworks") if one.study}
     minutes = defaults(ROOT / "parameters" / "frameworks").minutes
     for one in every.values():
         assert {condition.framework for condition in [*one.every, *one._timed]} | {"pytorch"} == FIVE
@@ -90,5 +90,5 @@ def test_the_profile_frameworks_takes_all_five_and_its_pilots_fit_into_its_time(
 
 
 def test_the_profile_frameworks_without_any_of_their_environments_is_of_those_that_are_there() -> None:
-    for one in plan.plan("frameworks"):
+    for one in profile.plan("frameworks"):
         assert {condition.framework for condition in one.conditions} <= {"pytorch", "mindspore"}

@@ -23,14 +23,14 @@ import pytest
 import yaml
 from papermill.iorw import papermill_io
 
-from benchlib import manifest, progress, variables
+from benchlib import env_vars, manifest, progress
 from benchlib.cli import main
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.report.pdf import NoBrowser
 from benchlib.runner import availability
-from benchlib.runner.machine_lock import turn
-from benchlib.suite import execute, outputs, pages, plan
+from benchlib.runner.machine_lock import hold_machine
+from benchlib.suite import execute, pages, profile, staleness
 from benchlib.suite import runs as suite
 from benchlib.worker import files
 
@@ -294,7 +294,7 @@ class TestUnchanged:
 
     def test_another_library_lock_or_machine(self, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(outputs, "_library", dict)
+            patch.setattr(staleness, "_library_hashes", dict)
             assert self.run() == ["first", "second", "report"]
         assert self.run() == ["first", "second", "report"]
         Path("requirements.lock").write_text("numpy==1.26.5\n")
@@ -319,11 +319,11 @@ class TestUnchanged:
     def test_other_variables_or_packages_of_what_is_measured(self, tmp_path, monkeypatch):
         write_notebook("first", "1", design=CERTIFYING)
         write_parameters("first", count=4)
-        monkeypatch.delenv(variables.WORKER_PATH, raising=False)
+        monkeypatch.delenv(env_vars.WORKER_PATH, raising=False)
         measure_nothing(monkeypatch)
         assert self.run() == ["first", "report"], "other conditions, other inputs"
         assert self.run() == []
-        monkeypatch.setenv(variables.WORKER_PATH, str(tmp_path))
+        monkeypatch.setenv(env_vars.WORKER_PATH, str(tmp_path))
         assert self.run() == ["first", "report"]
         assert "first: started again: these have changed: variables\n" in self.said
         (tmp_path / "sitecustomize.py").write_text("A = 1")
@@ -337,7 +337,7 @@ class TestUnchanged:
         monkeypatch.setattr(installed, "packages", needed)
         assert self.run() == ["first", "report"]
         assert "first: started again: these have changed: packages\n" in self.said
-        monkeypatch.setattr(plan.prepare, "identity", lambda name: "other images")
+        monkeypatch.setattr(profile.prepare, "identity", lambda name: "other images")
         assert self.run() == ["first", "report"]
         assert "first: started again: these have changed: data\n" in self.said
         assert self.run() == []
@@ -419,7 +419,7 @@ def test_where_the_machine_cannot_be_locked_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", without_locks)
     with (
         pytest.raises(BenchlibError, match=r"machine\.lock: cannot be locked \(Function not implemented\)"),
-        turn(print),
+        hold_machine(print),
     ):
         pass
     with pytest.raises(BenchlibError, match=r"inputs: cannot be locked \(Function not implemented\)"):
@@ -549,7 +549,7 @@ class TestRefused:
 
     def test_a_profile_is_of_the_notebooks_that_it_has_files_for_and_has_one(self):
         Path("parameters/quick/second.yaml").unlink()
-        assert [item.name for item in plan.plan("quick")] == ["first", "report"]
+        assert [item.name for item in profile.plan("quick")] == ["first", "report"]
         Path("parameters/quick/first.yaml").unlink()
         code, said = run_and_read()
         assert (code, "error: parameters/quick has no parameter file" in said) == (2, True)
@@ -557,7 +557,7 @@ class TestRefused:
     def test_hidden_files_are_no_parameters_and_no_profile(self):
         Path("parameters/quick/._first.yaml").write_bytes(b"\x00\x05\x16\x07")  # macOS leaves it on other disks
         Path("parameters/.ipynb_checkpoints").mkdir()
-        assert [item.name for item in plan.plan("quick")] == ["first", "second", "report"]
+        assert [item.name for item in profile.plan("quick")] == ["first", "second", "report"]
         assert ".ipynb_checkpoints" not in run_and_read(["run", "--profile", "quik"])[1]
 
     def test_an_unknown_profile_and_another_folder(self, tmp_path, monkeypatch):
@@ -575,7 +575,7 @@ def test_what_this_machine_does_not_have_is_refused_with_the_file(tmp_path, monk
     write_notebook("first", "1", design=CERTIFYING)
     monkeypatch.setattr(availability, "require", refuse)
     with pytest.raises(BenchlibError, match=r"^parameters/quick/first\.yaml: cnn: device 'npu': no Ascend device$"):
-        plan.plan("quick")
+        profile.plan("quick")
 
 
 def test_files_of_the_working_directory_of_pythonpath_and_for_the_start_change_no_kernel(tmp_path, monkeypatch):
@@ -620,7 +620,7 @@ from pathlib import Path
 from benchlib.runner import machine_lock as turn
 turn.LOCK = Path("machine.lock")
 Path("kernel.pid").touch()
-with turn.turn(print):
+with turn.hold_machine(print):
     pass
 """
 
@@ -751,7 +751,7 @@ class TestReport:
         def refuse(*given):
             raise BenchlibError("not here")
 
-        monkeypatch.setattr(plan, "design", refuse)
+        monkeypatch.setattr(profile, "design", refuse)
         assert run_and_read(["report"])[0] == 0
 
 

@@ -13,15 +13,15 @@ import numpy as np
 import psutil
 import pytest
 
-from benchlib import environments, interpreters, plugins, variables
+from benchlib import env_vars, environments, interpreters, plugins
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.provenance import fingerprint, installed, knobs
-from benchlib.runner import entries, processes, recording
-from benchlib.runner.entries import Entry
+from benchlib.runner import processes, recording, worker_sessions
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerProcess
+from benchlib.runner.worker_sessions import Entry
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"
@@ -47,7 +47,7 @@ def site_packages(tmp_path, monkeypatch):
 def opened(condition):
     """What a worker of the condition answers first, and its environment as the operating system has it."""
     with WorkerProcess(condition, INITIAL_SEED, patience_s=120) as worker:
-        return worker.opened(), psutil.Process(worker.pids()[0]).environ(), worker
+        return worker.finish_open(), psutil.Process(worker.pids()[0]).environ(), worker
 
 
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
@@ -116,17 +116,17 @@ def test_a_worker_is_started_with_what_its_measurement_records(tmp_path, monkeyp
     assert measurement.knobs == {}, "nothing has been set yet"
     entry = Entry(measurement, job)
     try:
-        entries.start([entry], patience_s=120)
+        worker_sessions.start([entry], patience_s=120)
         environment = psutil.Process(entry.worker.pids()[0]).environ()
         scratch = str(entry.worker.scratch)
     finally:
-        entries.end([entry])
+        worker_sessions.end([entry])
     assert measurement.ok, measurement.failure
-    assert {"MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS", "HOME", variables.WORKER_PATH} <= measurement.knobs.keys()
+    assert {"MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS", "HOME", env_vars.WORKER_PATH} <= measurement.knobs.keys()
     for name, value in measurement.knobs.items():
         assert environment[name] == value.replace(knobs.SCRATCH, scratch)
-    own = variables.identity(condition)["counting"][variables.WORKER_FILES]
-    inherited = {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": "", variables.WORKER_FILES: own}
+    own = env_vars.identity(condition)["counting"][env_vars.WORKER_FILES]
+    inherited = {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": "", env_vars.WORKER_FILES: own}
     assert measurement.inherited == inherited
     assert "XLA_FLAGS" in measurement.left_out
     assert not {"XLA_FLAGS", "A_TOKEN"} & environment.keys()
@@ -141,12 +141,12 @@ def test_the_gates_own_settings_are_in_its_workers_in_the_certificate_and_in_the
         started.append(psutil.Process(worker.pids()[0]).environ()["OMP_WAIT_POLICY"])
         return answer
 
-    monkeypatch.setattr(WorkerProcess, "opened", opened)
+    monkeypatch.setattr(WorkerProcess, "finish_open", opened)
     condition = Condition(**TOY)
     certificate = Lab(outputs=tmp_path, patience_s=120).certify([condition])[condition.key]
     assert certificate.same, certificate.reason
     assert started == ["passive"]
-    assert certificate.knobs == {**knobs.of(condition), "OMP_WAIT_POLICY": "passive"}
+    assert certificate.knobs == {**knobs.find(condition), "OMP_WAIT_POLICY": "passive"}
     assert certificate.neutralised == {}, "it changes no number"
     row = knobs.Ledger([certificate]).frame.set_index("name").loc["OMP_WAIT_POLICY"]
     assert row["value"] == "passive"
@@ -154,7 +154,7 @@ def test_the_gates_own_settings_are_in_its_workers_in_the_certificate_and_in_the
 
 
 def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monkeypatch):
-    for name in (*variables.LIBRARIES, *variables.DEVICES):
+    for name in (*env_vars.LIBRARIES, *env_vars.DEVICES):
         monkeypatch.delenv(name, raising=False)
     job = prepare_job(Condition(**TOY), INITIAL_SEED, tmp_path)
     before = job.depends_on("rounds")
@@ -164,35 +164,35 @@ def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monke
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     assert job.depends_on("rounds") != before
     monkeypatch.delenv("LD_LIBRARY_PATH")
-    monkeypatch.setenv(variables.WORKER_PATH, str(tmp_path))
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(tmp_path))
     assert job.depends_on("rounds")["knobs"] != before["knobs"]
 
 
 def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monkeypatch):
     own = tmp_path / "own"
     (own / "part").mkdir(parents=True)
-    monkeypatch.setenv(variables.WORKER_PATH, str(own))
-    seen = [variables.identity(Condition(**TOY))]
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(own))
+    seen = [env_vars.identity(Condition(**TOY))]
     texts = [("one.py", "A = 1"), ("part/other.py", "A = 1"), ("notes", ""), ("README", "A")]
     for file, text in [*texts, ("one.py", "A = 2"), ("part/other.py", "A = 22")]:
         (own / file).write_text(text)
-        seen.append(variables.identity(Condition(**TOY)))
+        seen.append(env_vars.identity(Condition(**TOY)))
     changed = [one != other for one, other in pairwise(seen)]
     assert changed == [True, True, False, False, True, True]
 
 
 def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monkeypatch):
-    for name in (*variables.NETWORK, *variables.XPUS):
+    for name in (*env_vars.NETWORK, *env_vars.XPUS):
         monkeypatch.delenv(name, raising=False)
     alone, group = Condition(**TOY), Condition(**TOY, world_size=2, threads=1)
     xpu = Condition(workload="cnn", device="xpu")
-    before = [variables.identity(one) for one in (alone, group, xpu)]
+    before = [env_vars.identity(one) for one in (alone, group, xpu)]
     for name, changed in (("GLOO_SOCKET_IFNAME", [False, True, False]), ("ZE_AFFINITY_MASK", [False, False, True])):
         with monkeypatch.context() as patch:
             patch.setenv(name, "1")
-            now = [variables.identity(one) for one in (alone, group, xpu)]
+            now = [env_vars.identity(one) for one in (alone, group, xpu)]
         assert [one != other for one, other in zip(now, before, strict=True)] == changed
-        assert variables.counting(group, {name: "1"}).get(name) == ("1" if changed[1] else None)
+        assert env_vars.for_key(group, {name: "1"}).get(name) == ("1" if changed[1] else None)
 
 
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])

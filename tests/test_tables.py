@@ -16,7 +16,7 @@ from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.plotting import naming
 from benchlib.stats import frame as tidy
-from benchlib.tables import HYPERPARAMETERS, Column, Table, disturbed, verdict, wide
+from benchlib.tables import HYPERPARAMETERS, Column, Table, disturbed_note, verdict, wide
 
 MINDSPORE = "mindspore graph tuned"
 
@@ -148,7 +148,7 @@ def test_hyperparameters_have_columns_of_their_own() -> None:
 def test_a_ratio_without_a_number_shows_why() -> None:
     rows = [of("throughput_ratio", PYTORCH, 2.0, verdict="faster")]
     rows += [of("throughput_ratio", MINDSPORE, None, why="disturbed")]
-    made = table(rows, Column("verdict", verdict), Column("why", disturbed()), quantity="throughput_ratio")
+    made = table(rows, Column("verdict", verdict), Column("why", disturbed_note()), quantity="throughput_ratio")
     assert made["verdict"].tolist() == ["faster", "disturbed"]
     assert made["why"].isna().tolist() == [True, False]
 
@@ -170,11 +170,11 @@ def test_an_environment_called_like_its_framework_goes_without_saying() -> None:
         tidy.row("throughput_ratio", one, tidy.Interval(1.0, 1.0, 1.0, 1), baseline)
         for one, baseline in ((jax, torch), (torch, jax))
     )
-    once = naming.in_rows(rows)
+    once = naming.name_subjects(rows)
     assert once["subject"].tolist() == ["jax eager tuned", PYTORCH]
     assert once["baseline_subject"].tolist() == [PYTORCH, "jax eager tuned"]
     assert once["environment"].tolist() == ["jax", "default"], "by which it is looked for"
-    pd.testing.assert_frame_equal(naming.in_rows(once), once)
+    pd.testing.assert_frame_equal(naming.name_subjects(once), once)
     assert naming.implementation_of(once.iloc[0]) == "jax"
     both = rows.assign(baseline_environment="default")
-    pd.testing.assert_frame_equal(naming.in_rows(both), both)
+    pd.testing.assert_frame_equal(naming.name_subjects(both), both)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from test_cache import measurement
 
-from benchlib import latex, manifest, variables
+from benchlib import env_vars, latex, manifest
 from benchlib.cache import Measurement, Store, save
 from benchlib.cli import main
 from benchlib.condition import Condition
@@ -93,7 +93,7 @@ def test_a_measurement_says_what_no_longer_matches(results: Path) -> None:
 @pytest.fixture
 def measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> Measurement:
     """A measurement that matches what is here."""
-    for name in variables.LIBRARIES:
+    for name in env_vars.LIBRARIES:
         monkeypatch.delenv(name, raising=False)
     packages = {"numpy": "1.26.4", "sympy": "1.14.0", "six": "1.17.0"}
     here = {(fingerprint, "digest"): "", (machine, "identity"): {"cores": 2}, (installed, "packages"): packages}
@@ -101,8 +101,8 @@ def measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> Measurement:
     for (module, name), value in here.items():
         monkeypatch.setattr(module, name, lambda *_, value=value: value)
     m = measurement(versions={"numpy": "1.26.4", "onednn": "3.7"}, packages=packages)
-    m.knobs = knobs.of(m.condition)
-    assert trace._changed(m, results) == []
+    m.knobs = knobs.find(m.condition)
+    assert trace._list_changes(m, results) == []
     return m
 
 
@@ -110,12 +110,12 @@ def test_other_knobs_libraries_and_versions_are_named(
     measured: Measurement, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = {"packages": {"numpy": "1.26.4", "sympy": "1.13.0", "dill": "0.4"}, "versions": {"c++": "g++ 1"}}
-    (versions,) = trace._changed(measured.model_copy(update=other), results)
+    (versions,) = trace._list_changes(measured.model_copy(update=other), results)
     for what in ("sympy 1.13.0, here 1.14.0", "c++ g++ 1, here g++ 2", "dill 0.4, here none", "six none, here 1.17.0"):
         assert what in versions
-    monkeypatch.setattr(knobs, "of", lambda condition: {"NEW": "1"})
+    monkeypatch.setattr(knobs, "find", lambda condition: {"NEW": "1"})
     monkeypatch.setenv("LD_LIBRARY_PATH", "/other/libraries")
-    of_knobs, libraries = trace._changed(measured, results)
+    of_knobs, libraries = trace._list_changes(measured, results)
     assert "NEW none, here 1" in of_knobs
     assert "LD_LIBRARY_PATH none, here /other/libraries" in libraries
 
@@ -124,9 +124,9 @@ def test_data_and_weights_have_to_be_those_that_the_worker_read(measured: Measur
     job = prepare_job(measured.condition, measured.initial_seed, tmp_path)
     read = {"data_sha256": files.digest(job.data), "weights_file_sha256": service.digest(files.arrays(job.weights))}
     read["order_sha256"] = job.order()
-    assert trace._changed(measured.model_copy(update={"built": read}), tmp_path) == []
+    assert trace._list_changes(measured.model_copy(update={"built": read}), tmp_path) == []
     for name in read:
-        (said,) = trace._changed(measured.model_copy(update={"built": {**read, name: "other"}}), tmp_path)
+        (said,) = trace._list_changes(measured.model_copy(update={"built": {**read, name: "other"}}), tmp_path)
         assert "other inputs" in said
 
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_traced_is_refused_by_name(
 
 
 def test_a_certificate_is_traced_too(tmp_path: Path) -> None:
-    condition = gate.gated(Condition(workload="linear"))
+    condition = gate.adapt(Condition(workload="linear"))
     one = Certificate(condition=condition, reference=gate.reference(condition), reason="tried", versions={"torch": "2"})
     real = Lab(outputs=tmp_path).certificate_path(condition)
     save(tmp_path / "certificates" / "other.json", one.model_copy(update={"file": "other"}))
@@ -197,7 +197,7 @@ def test_the_exit_code_says_whether_anything_has_changed(
     file = results / "tables" / "operators.tex"
     assert main(["trace", str(file), "conv2d"]) == 1
     assert "0 of 1 " in capsys.readouterr().out.splitlines()[-1]
-    monkeypatch.setattr(trace, "_changed", lambda measurement, inputs: [])
+    monkeypatch.setattr(trace, "_list_changes", lambda measurement, inputs: [])
     assert main(["trace", str(file), "conv2d"]) == 0
     copy = tmp_path / "paper.tex"
     copy.write_text(file.read_text().replace("conv2d", "convolution"))

@@ -17,11 +17,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 
 
 class Chosen(Protocol):
-    """What a condition has chosen that its data depend on; conditions are a floor above, and ask here what there is."""
+    """The choices of a condition that its data depend on; conditions are a floor above, and ask here what there is."""
 
     workload: str
     data: str
@@ -48,7 +48,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a reader has to know about a data set, and how it is prepared. Its module also has ``load``, ``identity()``
+    """The description of a data set, and how it is prepared. Its module also has ``load``, ``identity()``
     (what the samples are, wherever they lie: equal for equal samples) and, where they may be missing, ``require()``,
     which raises a BenchlibError then and reads nothing.
     """
@@ -67,7 +67,7 @@ def names() -> list[str]:
 def module(name: str) -> ModuleType:
     """The module of data set ``name``; a BenchlibError names the nearest one if there is none."""
     if name not in names():
-        raise BenchlibError(unknown("data set", name, names()))
+        raise BenchlibError(no_such("data set", name, names()))
     return importlib.import_module(f"{__name__}.{name}")
 
 

@@ -13,7 +13,7 @@ MOST_BYTES = 2**30
 """Of a text, unpacked: it is held in memory as words."""
 
 
-def unpacked(path: Path) -> bytes:
+def unpack(path: Path) -> bytes:
     """The content of a file, in gzip or not; one that is damaged raises an OSError, EOFError or zlib.error. Its first
     bytes decide: some browsers unpack a file and keep its name.
     """

@@ -52,7 +52,7 @@ def require() -> Path | None:
 
 
 def identity() -> str:
-    """What the images are: a hash of the batches' bytes, the same for the archive and what was unpacked from it."""
+    """A hash of the batches' bytes, the same for the archive and the unpacked files."""
     place = require()
     return "original" if place is None else _identity(place)
 

@@ -45,7 +45,7 @@ def document(text: str) -> Document:
 
 
 def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | None) -> dict[str, np.ndarray]:
-    """What workers map, for both splits, as int32: ``tokens`` and ``segments`` (n, length), the ``places`` of masked
+    """Workers' arrays, for both splits, as int32: ``tokens`` and ``segments`` (n, length), the ``places`` of masked
     words and, as ``labels``, what they were (n, masked; -1 where there are fewer), and whether the second sentence
     ``follows`` the first (n,). As in Devlin et al. (2019), appendix A.1: of the words (those in the vocabulary) 15 %
     are masked, 8 in 10 of them by a token, 1 by another word, 1 not at all; half of the second sentences are from

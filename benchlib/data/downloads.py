@@ -17,7 +17,7 @@ from benchlib.errors import BenchlibError, require_package
 VARIABLE = "BENCHLIB_DATA"
 
 
-def offered() -> Path | None:
+def offered_folder() -> Path | None:
     """The folder that ``BENCHLIB_DATA`` names; None if it names none."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else None
@@ -25,7 +25,7 @@ def offered() -> Path | None:
 
 def find(names: Sequence[str], home: str, instead: str) -> Path | None:
     """The first of these names in the folder that ``BENCHLIB_DATA`` names; None if it names none. Reads no file."""
-    named = offered()
+    named = offered_folder()
     for name in names if named else ():
         if os.path.exists(named / name):  # which, where it may not look, says no
             return named / name
@@ -72,7 +72,7 @@ class FileSet:
         return found and found.parent
 
     def identity(self) -> str:
-        """What the data is: a hash of the files' hashes, which :meth:`paths` makes sure of."""
+        """A hash of the files' hashes, which :meth:`paths` verifies."""
         return hashlib.sha256("".join(self.sha256.values()).encode()).hexdigest()
 
     def paths(self) -> dict[str, Path]:
@@ -84,14 +84,14 @@ class FileSet:
                 continue
             found[name] = path = next((place / one for one in _names(name) if (place / one).exists()), place / name)
             remedy = f"get this file of {self.title} from {self.home}{name}"
-            if not self._packed_again(name, path):
+            if not self._repack(name, path):
                 require_hash(path, "sha256", expected, remedy)
         return found
 
-    def _packed_again(self, name: str, path: Path) -> bool:
+    def _repack(self, name: str, path: Path) -> bool:
         """Whether what a file holds is the original's, while its gzip is another or none."""
         with suppress(OSError, EOFError, zlib.error):  # damaged
-            return hashlib.sha256(archives.unpacked(path)).hexdigest() == self.content.get(name)
+            return hashlib.sha256(archives.unpack(path)).hexdigest() == self.content.get(name)
         return False
 
 
@@ -99,7 +99,7 @@ def hash_of(path: Path, algorithm: str, remedy: str = "make it readable") -> str
     """The hash of a file, computed again only when its size or time of change differ."""
     try:
         known = path.stat()
-        return _hashed(str(path), algorithm, known.st_size, known.st_mtime_ns)
+        return _cached_hash(str(path), algorithm, known.st_size, known.st_mtime_ns)
     except OSError as error:
         raise BenchlibError(f"{path}: this file cannot be read ({error.strerror}); {remedy}") from error
 
@@ -111,7 +111,7 @@ def require_hash(path: Path, algorithm: str, expected: str, remedy: str) -> None
 
 
 @functools.lru_cache(maxsize=64)
-def _hashed(path: str, algorithm: str, size: int, modified_ns: int) -> str:
+def _cached_hash(path: str, algorithm: str, size: int, modified_ns: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
 

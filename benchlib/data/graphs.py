@@ -21,7 +21,7 @@ class Graph:
 
 
 def arrays(graph: Graph) -> dict[str, np.ndarray]:
-    """What workers map: both splits as one sample each, the whole graph, with the labels of the split and -1 elsewhere.
+    """The workers' arrays: both splits as one sample each, the whole graph, with the split's labels and -1 elsewhere.
 
     ``features`` (1, nodes, features), each row divided by its sum; ``edges`` (1, edges, 2) int32 from node to node,
     both directions and each node to itself, by target; ``weights`` (1, edges): 1 over the roots of both nodes' numbers

@@ -1,4 +1,4 @@
-"""What is done to images before a framework sees them: size, channels, standardisation, and balanced subsets."""
+"""Preparation of images for all frameworks: size, channels, standardisation, and balanced subsets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Images:
     note: str  # what has to be said beside every accuracy; "" where there is nothing to say
 
 
-def fitted(images: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+def fit_to_size(images: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     """Square images (n, h, h, channels) on their way to ``size`` pixels: areas averaged (float32), or, for a larger
     size, as they are, with how often each pixel is to be repeated in both directions when a batch is made
     (``Batches``): CIFAR-10 at 224 pixels would be 36 GB.
@@ -43,7 +43,7 @@ def fitted(images: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     )
 
 
-def standardised(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float], list[float]]:
+def standardise(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float], list[float]]:
     """Images (n, height, width, 1 or 3) as float32 (n, 3, height, width), each channel with mean 0 and deviation 1 over
     ``train``; also the means and standard deviations. One channel becomes three equal ones.
     """

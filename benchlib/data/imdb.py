@@ -43,7 +43,7 @@ def require() -> Path | None:
 
 
 def identity() -> str:
-    """What the reviews are: the archive's md5, or a hash of the files in a folder."""
+    """The archive's md5, or a hash of the files in a folder."""
     place = require()
     return MD5 if place is None or _is_original(place) else _hash_of_texts(place)
 

@@ -45,7 +45,7 @@ def load() -> Pairs:
     paths = FILES.paths()
 
     def lines(name: str) -> list[str]:
-        return [one.strip() for one in archives.unpacked(paths[name]).decode().splitlines()]
+        return [one.strip() for one in archives.unpack(paths[name]).decode().splitlines()]
 
     splits = ("train", "test_2016_flickr")
     both = [list(zip(lines(f"{one}.en.gz"), lines(f"{one}.fr.gz"), strict=True)) for one in splits]

@@ -28,7 +28,7 @@ def require() -> None:
 
 
 def identity() -> str:
-    """What the names are made by."""
+    """The package that makes the names, with its version."""
     return f"num2words {version('num2words')}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchlib.data import Prepared
-from benchlib.data.prepare import kept
+from benchlib.data.prepare import prepared_folder
 
 EPOCHS = 32
 """Of a folder: few enough that 50,000 samples take 6 MB, and many enough that a training run needs few folders."""
@@ -27,4 +27,4 @@ def prepare_orders(samples: int, seed: int, epoch: int, inputs: Path) -> Path:
         arrays = {"orders": np.array(orders, dtype=np.int32), "epochs": epochs}
         return arrays, {"seed": seed, "samples": samples, "note": ""}
 
-    return kept(inputs, f"orders-{samples}samples-seed{seed}-epoch{first}on", None, draw)
+    return prepared_folder(inputs, f"orders-{samples}samples-seed{seed}-epoch{first}on", None, draw)

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
-from benchlib.errors import BenchlibError, shown
+from benchlib.errors import BenchlibError, quote
 
 _ARRAYS = {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
 _ARRAYS |= {(module, "_reconstruct") for module in ("numpy.core.multiarray", "numpy._core.multiarray")}
@@ -20,7 +20,7 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) in _ARRAYS:
             return super().find_class(module, name)
         if (module, name) not in self.admitted:
-            raise BenchlibError(f"its pickle asks for {shown(f'{module}.{name}')}: it was refused, not run")
+            raise BenchlibError(f"its pickle asks for {quote(f'{module}.{name}')}: it was refused, not run")
         return self.admitted[module, name]
 
 

@@ -26,7 +26,7 @@ def require(condition: Chosen) -> None:
 
 
 def identity(name: str) -> str:
-    """What the data set is, wherever it lies. Empty where nothing is read."""
+    """The identity of a data set, wherever its files are. Empty where nothing is read."""
     return data.module(name).identity() if data.get(name).kind else ""
 
 
@@ -48,7 +48,7 @@ def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
 
         name = f"{workload.name}-batch{condition.batch_size}-seed{seed}"
         code = Path(inspect.getsourcefile(workload.inputs))
-        return kept(inputs, name, condition.hyperparameters, drawn, code)
+        return prepared_folder(inputs, name, condition.hyperparameters, drawn, code)
     module, kind = data.module(condition.data), data.get(condition.data).kind
 
     def read() -> Prepared:
@@ -57,10 +57,10 @@ def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
 
     samples = "" if condition.train_samples is None else f"-first{condition.train_samples}"
     code = sorted(Path(module.__file__).resolve().parent.glob("[!.]*.py"))  # those of a plug-in that may help it, too
-    return kept(inputs, f"{condition.data}{kind.named(condition)}{samples}", module.identity(), read, *code)
+    return prepared_folder(inputs, f"{condition.data}{kind.named(condition)}{samples}", module.identity(), read, *code)
 
 
-def kept(inputs: Path, name: str, depends: object, make: Callable[[], Prepared], *code: Path) -> Path:
+def prepared_folder(inputs: Path, name: str, depends: object, make: Callable[[], Prepared], *code: Path) -> Path:
     """The folder under ``inputs`` with what ``make`` gives; made if it is not there. Its name has a hash of what the
     arrays depend on beside its ``name``: that as JSON, files of code, and numpy's generators.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, shown
+from benchlib.errors import BenchlibError, quote
 
 PADDING, START, UNKNOWN, FIRST = 0, 1, 2, 3
 """Tokens that are no words; words are numbered from ``FIRST``, the most frequent first, as in Keras's IMDB."""
@@ -52,7 +52,7 @@ def from_texts(train: Texts, test: Texts, size: int, source: str, note: str = ""
     split = [[words(text) for text in texts] for texts, _ in (train, test)]
     for text, found in zip([*train[0], *test[0]], [*split[0], *split[1]], strict=True):
         if not found:
-            raise BenchlibError(f"{source}: the text {shown(text)} has no word of letters, digits or apostrophes")
+            raise BenchlibError(f"{source}: the text {quote(text)} has no word of letters, digits or apostrophes")
     names = vocabulary(split[0], size - FIRST)
     numbers = {word: FIRST + place for place, word in enumerate(names)}
     tokens = [
@@ -62,7 +62,7 @@ def from_texts(train: Texts, test: Texts, size: int, source: str, note: str = ""
     return Sequences(tokens[0], train[1], tokens[1], test[1], names, source, note)
 
 
-def padded(sequences: Sequence[Sequence[int]], length: int, before: bool) -> tuple[np.ndarray, np.ndarray]:
+def pad(sequences: Sequence[Sequence[int]], length: int, before: bool) -> tuple[np.ndarray, np.ndarray]:
     """Tokens (n, length) int32 and how many of each are not padding, (n,) int32.
 
     What is too long loses its beginning if there is padding ``before`` the tokens, as in Keras; else its end.

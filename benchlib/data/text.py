@@ -25,7 +25,7 @@ FILE, FOLDER = "text.txt", "text"
 
 def require() -> list[Path]:
     """The text's files; a BenchlibError if there are none. Reads none."""
-    offered = downloads.offered()
+    offered = downloads.offered_folder()
     file, folder = (offered or Path()) / FILE, (offered or Path()) / FOLDER
     if offered and os.path.isfile(file):  # which says no of what it may not look at
         return [file]
@@ -48,7 +48,7 @@ def load() -> Corpus:
     paths, texts = require(), []
     for path in paths:
         try:
-            text = archives.unpacked(path).decode("utf-8-sig")  # some editors begin a file with a mark
+            text = archives.unpack(path).decode("utf-8-sig")  # some editors begin a file with a mark
             if "\0" in text:  # which English in UTF-16 has in every other byte
                 raise ValueError("it has zero bytes")
         except (OSError, EOFError, ValueError, zlib.error) as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchlib.data.sequences import padded, vocabulary
+from benchlib.data.sequences import pad, vocabulary
 from benchlib.worker import files
 
 PADDING, START, UNKNOWN, END, FIRST = 0, 1, 2, 3, 4
@@ -57,7 +57,7 @@ def sentence(tokens: Iterable[int], vocabulary: Sequence[str]) -> str:
 def arrays(
     pairs: Pairs, source_words: int, target_words: int, length: int, samples: int | None
 ) -> dict[str, np.ndarray]:
-    """What workers map, for both splits: ``source`` (n, length) with ``lengths`` (n,), the ``target`` from ``START`` on
+    """Workers' arrays, for both splits: ``source`` (n, length) with ``lengths`` (n,), the ``target`` from ``START`` on
     and, as ``labels``, the word that follows each of it, -1 where there is none; all int32. Also the vocabularies, of
     the training sentences, and the test's ``references``, as text.
 
@@ -69,8 +69,8 @@ def arrays(
     targets = vocabulary((target for _, target in train), target_words - FIRST)
     found: dict[str, np.ndarray] = {}
     for split, of_split in (("train", train), ("test", test)):
-        source, lengths = _padded([source for source, _ in of_split], sources, length)
-        labels, label_lengths = _padded([target for _, target in of_split], targets, length)
+        source, lengths = _pad([source for source, _ in of_split], sources, length)
+        labels, label_lengths = _pad([target for _, target in of_split], targets, length)
         target = np.concatenate([np.full((len(labels), 1), START, dtype=np.int32), labels[:, :-1]], axis=1)
         target[target == END] = PADDING
         labels[np.arange(length) >= label_lengths[:, None]] = -1
@@ -84,8 +84,8 @@ def arrays(
     }
 
 
-def _padded(sentences: list[list[str]], names: list[str], length: int) -> tuple[np.ndarray, np.ndarray]:
+def _pad(sentences: list[list[str]], names: list[str], length: int) -> tuple[np.ndarray, np.ndarray]:
     """Tokens with ``END`` (n, length), and how many they are."""
     numbers = {word: FIRST + place for place, word in enumerate(names)}
     tokens = [[*(numbers.get(word, UNKNOWN) for word in one[: length - 1]), END] for one in sentences]
-    return padded(tokens, length, before=False)
+    return pad(tokens, length, before=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchlib import workloads
 from benchlib.data import Chosen
-from benchlib.data.prepare import kept
+from benchlib.data.prepare import prepared_folder
 from benchlib.errors import BenchlibError
 from benchlib.workloads import Values, Weight, Workload
 
@@ -28,7 +28,7 @@ def prepare_weights(condition: Chosen, seed: int, inputs: Path) -> Path:
     about = {"workload": workload.name, "seed": seed, "note": ""}
     declared = {name: dataclasses.astuple(weight) for name, weight in workload.weights(values).items()}
     name = f"weights-{workload.name}-seed{seed}"
-    return kept(inputs, name, declared, lambda: (draw(workload, values, seed), about))
+    return prepared_folder(inputs, name, declared, lambda: (draw(workload, values, seed), about))
 
 
 def _draw(name: str, weight: Weight, rng: np.random.Generator) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the equivalence gate found for one condition, which can be compared with another."""
+"""The certificate: the gate's result for one condition, which can be compared with another."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Forgiven(BaseModel):
     left: float = math.inf  # how many times larger its gradient is than what rounding does to it, see ``zeros``
 
     @property
-    def explained(self) -> bool:
+    def is_explained(self) -> bool:
         return explains(self.own, self.difference, self.left)
 
 
@@ -56,11 +56,11 @@ class Check(BaseModel):
     @property
     def ok(self) -> bool:
         """Recomputed whenever it is asked for: nothing that was stored says it."""
-        return self.difference <= self.tolerance and all(one.explained for one in self.forgiven) and not self.unseen
+        return self.difference <= self.tolerance and all(one.is_explained for one in self.forgiven) and not self.unseen
 
     @property
     def unseen(self) -> list[str]:
-        """The arrays that nobody has seen agree: forgiven in all trials, or in all but the first, of fewer steps."""
+        """The arrays never seen to agree: forgiven in all trials, or in all but the first, which has fewer steps."""
         # What counts as 0 in both is seen to agree; what has no "/" is of no trial.
         places = [one.at.partition("/") for one in self.forgiven if "/" in one.at and one.left > LEFT]
         times = Counter(name for _, _, name in places)
@@ -69,7 +69,7 @@ class Check(BaseModel):
 
     @property
     def why(self) -> str:
-        """What is wrong, in words; empty if nothing is."""
+        """The reason of a failure, in words; empty if there is none."""
         if self.difference > self.tolerance:
             return f"{self.at} differs by {self.difference:.1e}, {self.tolerance:.0e} allowed"
         if self.unseen:
@@ -78,7 +78,7 @@ class Check(BaseModel):
 
 
 class Certificate(Shown, BaseModel):
-    """What the gate found for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
+    """The gate's result for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -101,7 +101,7 @@ class Certificate(Shown, BaseModel):
     reference_versions: dict[str, str] = {}
     machine: dict[str, Any] = {}  # what of it the numbers depend on
     knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
-    inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.variables``
+    inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.env_vars``
     left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
     neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
 
@@ -143,7 +143,7 @@ class Certificate(Shown, BaseModel):
 
     @property
     def unexercised(self) -> list[str]:
-        """What the data can contain, and was not among what was compared: nowhere, or not all of it."""
+        """The cases that the data can contain and that were compared nowhere, or not completely."""
         return [name for name, met in self.exercised.items() if not met]
 
     def table(self) -> pd.DataFrame:
@@ -163,8 +163,8 @@ class Certificate(Shown, BaseModel):
         return sorted(name for name in ours.keys() | its.keys() if ours.get(name) != its.get(name))
 
 
-def unexercised(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
-    """By workload, what one of its certificates at least is of no sample of: of several sizes or data each counts."""
+def coverage_gaps(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
+    """The cases that at least one certificate of a workload has no sample of."""
     unmet: dict[str, dict[str, None]] = {}
     for one in certificates:
         if one.unexercised:

@@ -8,7 +8,7 @@ dropout's masks, is switched off for the first part (``Workload.gate``).
 Networks have kinks, such as a ReLU's input within rounding of 0, where rounding decides which way a gradient goes. So a
 difference beyond the tolerance is forgiven where, in the same trial, the same array of the reference differs from
 itself by as much, to a factor of ``OWN``, once its weights were moved in the last digit, or in its other lane; unless
-that is so in every trial, or in all but the first, which takes fewer steps: then nobody has seen the two agree. Outputs
+that is so in every trial, or in all but the first, which takes fewer steps: then they were never seen to agree. Outputs
 and the first loss are never forgiven. Gradients that are 0 in both but for rounding (:func:`zeros`) agree.
 """
 
@@ -47,7 +47,7 @@ TRAINED, FED, FED_STEPS = "training", "training from given weights", "steps from
 
 
 class Own(NamedTuple):
-    """By how much an array of the reference differs from itself, and what was done for that."""
+    """The difference of an array of the reference from itself, and the change that caused it."""
 
     difference: float
     by: str  # weights moved by so many units in the last digit, or another lane
@@ -72,16 +72,16 @@ def certify(
     ``gate_environment`` is what was set for the gate only, ``inputs`` the hashes of what both were given.
     """
     neutralised = {**workloads.load(condition.workload).gate.hyperparameters, **gate_environment}
-    told = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
+    common = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
     for who, result in (("condition", found), ("reference", expected)):
         if isinstance(result, Failure):
-            return Certificate(**told, reason=f"the {who} failed: {result}", failure=result, failed=who)
+            return Certificate(**common, reason=f"the {who} failed: {result}", failure=result, failed=who)
     allowed = tolerances(condition)
     checks = compare(differences(found, expected, allowed), allowed, own or {})
     return Certificate(
-        **told,
+        **common,
         trials=len(_trials(found)),
-        checks=[*checks, *_of_dropout(condition, found, expected)],
+        checks=[*checks, *_dropout_checks(condition, found, expected)],
         exercised=dict(exercised or {}),
         digests={name: _digest(array) for name, array in sorted(found.items())},
         reference_digests={name: _digest(array) for name, array in sorted(expected.items())},
@@ -89,7 +89,7 @@ def certify(
 
 
 def without_training(certificate: Certificate, failure: Failure, failed: Whose) -> Certificate:
-    """What the certificate comes to where a longer training was asked for and ``failed`` could not be trained."""
+    """The certificate where a longer training was required and ``failed`` could not be trained."""
     reason = f"the longer training of the {failed} failed: {failure}"
     return certificate.model_copy(update={"reason": reason, "failure": failure, "failed": failed, "checks": []})
 
@@ -110,7 +110,7 @@ def with_training(
     if fed is not None:
         allowed = {FED: _training_tolerance(condition), FED_STEPS: DROPOUT_TOLERANCES["8 steps in a row"]}
         for (name, tolerance), parts in zip(allowed.items(), np.moveaxis(fed, -1, 0), strict=True):
-            differences = {f"step {step}": float(one) for step, one in enumerate(_apart(*parts), 1)}
+            differences = {f"step {step}": float(one) for step, one in enumerate(_relative_distances(*parts), 1)}
             checks.append(_check(name, differences, tolerance, {}))
     ours, its = ({f"{name}/losses": _digest(one[row]) for name, one in seen.items()} for row in (0, 1))
     return certificate.model_copy(
@@ -129,14 +129,14 @@ def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str,
     what was done) parts from itself about as soon and as far, both to a factor of ``OWN``; not from the first step on.
     """
     tolerance = _training_tolerance(condition)
-    apart, steps = _apart(*losses), losses.shape[1]
-    before, largest = parting(*losses, tolerance=tolerance)
+    apart, steps = _relative_distances(*losses), losses.shape[1]
+    before, largest = steps_until_parting(*losses, tolerance=tolerance)
     differences = {f"step {step}": float(one) for step, one in enumerate(apart[:before], 1)}
     own = {}
     if before < steps:
         at = f"steps {before + 1} to {steps}"
         differences[at] = largest
-        partings = {by: parting(one, losses[1], tolerance) for by, one in moved.items()}
+        partings = {by: steps_until_parting(one, losses[1], tolerance) for by, one in moved.items()}
         alike = [
             Own(farthest, f"{by}, from step {sooner + 1} on")
             for by, (sooner, farthest) in partings.items()
@@ -150,15 +150,15 @@ def _training_tolerance(condition: Condition) -> float:
     return TRAINING.get(condition.device, 3e-2)
 
 
-def parting(losses: np.ndarray, expected: np.ndarray, tolerance: float) -> tuple[int, float]:
+def steps_until_parting(losses: np.ndarray, expected: np.ndarray, tolerance: float) -> tuple[int, float]:
     """The steps before two trainings part by more than the tolerance, all if they do not, and how far they ever are."""
-    apart = _apart(losses, expected)
+    apart = _relative_distances(losses, expected)
     beyond = np.flatnonzero(apart > tolerance)
     return int(beyond[0]) if len(beyond) else len(apart), float(apart.max())
 
 
-def _apart(losses: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """By how much losses differ, relatively, step by step; infinite where one is no number."""
+def _relative_distances(losses: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """The relative differences of losses, step by step; infinite where one is not a number."""
     apart = np.abs(losses - expected) / np.maximum(np.abs(expected), np.finfo(np.float32).tiny)
     return np.where(np.isfinite(apart), apart, np.inf)
 
@@ -172,7 +172,7 @@ def _digest(array: np.ndarray) -> str:
 def differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float]
 ) -> Differences:
-    """By quantity, the largest relative difference (of predictions: the share that is not the same) of each of two sets
+    """The largest relative difference (of predictions: the share that is not the same) of each of two sets
     of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), over the trials that were ``found``.
     """
     made = {_trial(name) for name in found}
@@ -189,9 +189,9 @@ def differences(
                 _share_of_others(ours, its) if quantity == "predictions" else _difference(ours, its, floors[name])
             )
     if AGAIN in made and "repetition" in allowed:
-        by_quantity["repetition"] = _of_repetition(found, allowed)
+        by_quantity["repetition"] = _repetition_differences(found, allowed)
     if PROBE in made and "optimizer" in allowed:
-        by_quantity["optimizer"] = _of_probe(found, expected, allowed["optimizer"])
+        by_quantity["optimizer"] = _probe_differences(found, expected, allowed["optimizer"])
     return by_quantity
 
 
@@ -200,7 +200,7 @@ def compare(differences: Differences, allowed: Mapping[str, float], own: Mapping
     return [_check(name, differences[name], allowed[name], own) for name in allowed if differences.get(name)]
 
 
-def beyond(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> set[int]:
+def to_explain(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> set[int]:
     """The trials in which something differs by more than is allowed, and that the reference has to make again, to know
     whether rounding explains it. None where something differs that is never forgiven.
     """
@@ -218,11 +218,11 @@ def beyond(differences: Differences, allowed: Mapping[str, float], own: Mapping[
         for name, difference in by_array.items()
         if _trial(name) != PROBE
         and allowed[quantity] < difference < np.inf
-        and not _explained(difference, own.get(name, NONE))
+        and not _is_explained(difference, own.get(name, NONE))
     }
 
 
-def _explained(difference: float, own: Own) -> bool:
+def _is_explained(difference: float, own: Own) -> bool:
     return explains(own.difference, difference, own.left)
 
 
@@ -234,7 +234,7 @@ def small_gradients(found: Mapping[str, np.ndarray], expected: Mapping[str, np.n
 
 
 def rounding(arrays: Mapping[str, np.ndarray], moved: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    """By how much gradients and updates differ from those of ``moved`` weights, in the median: some may meet a kink."""
+    """The median difference of gradients and updates from those of ``moved`` weights: some may meet a kink."""
     names = [name for name in moved[0].keys() & arrays.keys() if _quantity(name) in {"gradients", "updates"}]
     return {name: float(np.median([_size(one[name] - arrays[name]) for one in moved])) for name in names}
 
@@ -245,7 +245,7 @@ def zeros(
     roundings: tuple[Mapping[str, float], Mapping[str, float]],
     differences: Differences,
 ) -> dict[str, Own]:
-    """Of the gradients that count as 0, as that of a bias which the next layer cancels, and of their updates: by how
+    """The gradients that count as 0, as that of a bias which the next layer cancels, and of their updates: by how
     much rounding parts the two. Such a gradient is small beside the largest, and no more than ``LEFT`` times what
     rounding does to it, in the condition as in the reference (``roundings``, in this order).
     """
@@ -266,7 +266,7 @@ def _size(array: np.ndarray) -> float:
     return float(np.abs(array).max(initial=0.0))
 
 
-def nearest(differences: Differences, own: Mapping[str, Own], found: Mapping[str, Own]) -> dict[str, Own]:
+def nearest_differences(differences: Differences, own: Mapping[str, Own], found: Mapping[str, Own]) -> dict[str, Own]:
     """``own`` and ``found``: of each array what is nearest to its difference from the reference, as a factor; of what
     counts as 0, ``own``.
     """
@@ -284,7 +284,7 @@ def nearest(differences: Differences, own: Mapping[str, Own], found: Mapping[str
 def own_differences(
     moved: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float], by: str
 ) -> dict[str, Own]:
-    """By how much each array of the reference's trials differs from what it is once ``moved``, and ``by`` what."""
+    """The difference of each array of the reference's trials from its ``moved`` one, and the cause (``by``)."""
     trials = {_trial(name) for name in moved}
     of_trials = {name: array for name, array in expected.items() if _trial(name) in trials}
     of_quantities = differences(moved, of_trials, allowed).values()
@@ -304,8 +304,8 @@ def _quantity(name: str) -> str:
     return {"gradient": "gradients", "update": "updates"}.get(plain, plain)
 
 
-def _of_repetition(found: Mapping[str, np.ndarray], allowed: Mapping[str, float]) -> dict[str, float]:
-    """By how much the first trial, made again, differs from itself."""
+def _repetition_differences(found: Mapping[str, np.ndarray], allowed: Mapping[str, float]) -> dict[str, float]:
+    """The differences of the first trial from its repetition."""
     again = {name.replace(f"{AGAIN}/", "0/", 1): one for name, one in found.items() if _trial(name) == AGAIN}
     first = {name: found[name] for name in again if name in found}
     quantities = {name: allowed["repetition"] for name in allowed if name != "repetition"}
@@ -316,7 +316,7 @@ def _of_repetition(found: Mapping[str, np.ndarray], allowed: Mapping[str, float]
 def _floors(
     quantity: str, trial: str, names: Collection[str], expected: Mapping[str, np.ndarray], tolerance: float
 ) -> dict[str, float]:
-    """What the differences of some arrays are relative to, at least."""
+    """The least sizes that the differences of some arrays are relative to."""
     most = max((float(np.abs(expected[name]).max()) for name in names if name in expected), default=0.0)
     floors = dict.fromkeys(names, NEGLIGIBLE * most)
     if quantity not in {"updates", "state"}:
@@ -345,7 +345,7 @@ def _difference(found: np.ndarray | None, expected: np.ndarray | None, floor: fl
     return difference if np.isfinite(difference) else np.inf
 
 
-def _of_probe(
+def _probe_differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], tolerance: float
 ) -> dict[str, float]:
     """By how much what the optimizer does differs, number by number, over each stretch of steps: relative to what the
@@ -362,13 +362,13 @@ def _of_probe(
         for start, end in itertools.pairwise(sorted(some)):
             places = [f"{prefix}{step}:{weight}" for step in (start, end)]
             at = f"{PROBE}/steps {start + 1} to {end}:{weight}"
-            differences[at] = _of_stretch(
+            differences[at] = _stretch_difference(
                 [found.get(one) for one in places], [expected.get(one) for one in places], end - start, tolerance
             )
     return differences
 
 
-def _of_stretch(
+def _stretch_difference(
     found: list[np.ndarray | None], expected: list[np.ndarray | None], steps: int, tolerance: float
 ) -> float:
     if any(one is None for one in (*found, *expected)) or len({one.shape for one in (*found, *expected)}) > 1:
@@ -385,7 +385,7 @@ def _check(quantity: str, differences: Mapping[str, float], tolerance: float, ow
     forgiven = [
         Forgiven(at=name, difference=difference, own=own[name].difference, by=own[name].by, left=own[name].left)
         for name, difference in differences.items()
-        if quantity in FORGIVABLE and tolerance < difference and _explained(difference, own.get(name, NONE))
+        if quantity in FORGIVABLE and tolerance < difference and _is_explained(difference, own.get(name, NONE))
     ]
     left = {name: one for name, one in differences.items() if name not in {each.at for each in forgiven}}
     at = max(left, key=left.__getitem__) if left else ""
@@ -400,10 +400,10 @@ def _check(quantity: str, differences: Mapping[str, float], tolerance: float, ow
     )
 
 
-def _of_dropout(
+def _dropout_checks(
     condition: Condition, found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
 ) -> list[Check]:
-    """What dropout did where the workload declares it, and how far steps moved the weights: see ``worker.check``."""
+    """The checks of dropout, where the workload declares it, and of the steps' lengths: see ``worker.check``."""
     seen = {name.partition("/")[2]: array for name, array in found.items() if _trial(name) == DROPOUT}
     if not seen:
         return []
@@ -462,28 +462,28 @@ def _of_dropout(
 
 
 def _factors(found: np.ndarray, expected: np.ndarray) -> list[float]:
-    """By how much, relatively, each of some sizes is larger or smaller than is expected."""
+    """The relative difference of each size from the expected one."""
     floor = NEGLIGIBLE * expected.max() + np.finfo(np.float32).tiny
     ratios = (found + floor) / (expected + floor)
     return _finite(np.maximum(ratios, 1 / ratios) - 1)
 
 
 def _finite(differences: Iterable[float]) -> list[float]:
-    """What is no number is no small difference: the largest of several would pass it over."""
+    """Make what is not finite infinite: the largest of several differences would pass nan over."""
     return [float(one) if np.isfinite(one) else np.inf for one in differences]
 
 
 _OF_PLACE = ("numbers", "zeros", "least scale", "greatest scale", "neighbours", "repeats", "twins")
 
 
-def neutral(condition: Condition) -> Condition:
+def neutralise(condition: Condition) -> Condition:
     """A gated condition as trials are made of it: with what its workload has to neutralise neutralised."""
     gate = workloads.load(condition.workload).gate
     return condition.but(hyperparameters={**condition.hyperparameters, **gate.hyperparameters})
 
 
-def undropped(condition: Condition) -> Condition:
-    """As :func:`usual`, but without dropout, whose masks never agree."""
+def without_dropout(condition: Condition) -> Condition:
+    """As :func:`with_usual_rate`, but without dropout, whose masks never agree."""
     workload, values = workloads.load(condition.workload), condition.hyperparameters
     places = list(workload.dropouts(values))
     off = {
@@ -491,9 +491,9 @@ def undropped(condition: Condition) -> Condition:
         for name, value in workload.gate.hyperparameters.items()
         if list(workload.dropouts({**values, name: value})) != places
     }
-    return usual(condition).but(hyperparameters={**values, **off})
+    return with_usual_rate(condition).but(hyperparameters={**values, **off})
 
 
-def usual(condition: Condition) -> Condition:
+def with_usual_rate(condition: Condition) -> Condition:
     """A gated condition with the learning rate that its workload usually has."""
     return condition.but(learning_rate=workloads.load(condition.workload).learning_rate)

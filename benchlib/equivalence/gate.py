@@ -25,6 +25,7 @@ import numpy as np
 
 from benchlib import environments, frameworks, workloads
 from benchlib.condition import Condition
+from benchlib.env_vars import Surroundings
 from benchlib.equivalence import compare, samples, trials
 from benchlib.equivalence.certificate import Certificate, Whose
 from benchlib.equivalence.compare import Own
@@ -34,7 +35,6 @@ from benchlib.provenance import fingerprint, knobs, machine
 from benchlib.runner import availability, recording
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
-from benchlib.variables import Surroundings
 from benchlib.worker import check, files
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
@@ -58,7 +58,7 @@ REASONS = {
 """Why a gated condition's own differ from the condition's."""
 
 
-def gated(condition: Condition) -> Condition:
+def adapt(condition: Condition) -> Condition:
     """The condition as the gate runs it: a small batch, and half the workload's own learning rate unless it says
     otherwise for this.
     """
@@ -72,8 +72,8 @@ def gated(condition: Condition) -> Condition:
     )
 
 
-def proved_first(condition: Condition) -> list[Condition]:
-    """What has to be the same before a gated condition can be: mixed precision in fp32, several processes in one."""
+def prerequisites(condition: Condition) -> list[Condition]:
+    """The conditions that must be certified first: mixed precision in fp32, several processes in one."""
     one = {"world_size": 1, "threads": None, "communication": True} if condition.world_size > 1 else {}
     exact = {"precision": "fp32"} if condition.precision != "fp32" else {}
     changes = [{**one, **exact}, one, exact]
@@ -83,15 +83,15 @@ def proved_first(condition: Condition) -> list[Condition]:
 def reason(condition: Condition, name: str) -> str:
     """Why the gate sets a hyperparameter, or a knob, of a condition."""
     settings = workloads.load(condition.workload).gate.settings
-    return settings[name][1] if name in settings else knobs.neutralising(condition).get(name, knobs.OLD[0])
+    return settings[name][1] if name in settings else knobs.neutralising_reasons(condition).get(name, knobs.OLD[0])
 
 
 def reference(condition: Condition) -> Condition:
-    """What a gated condition is compared with: PyTorch (or the first framework that is there), eager if it has that, on
+    """The reference of a gated condition: PyTorch (or the first framework that is there), eager if it has that, on
     the CPU, in the default environment (or the first by name that offers one of the workload's frameworks) and lane, in
     one process. It is the same for every condition of a workload: two that are the same as it are the same.
     """
-    environment, framework = _referred_to(frameworks.of(workloads.load(condition.workload)))
+    environment, framework = _choose_reference(frameworks.of_workload(workloads.load(condition.workload)))
     modes = frameworks.modes(framework)
     mode = "eager" if "eager" in modes else modes[0]
     alone = {"world_size": 1, "threads": None, "communication": True}
@@ -99,14 +99,14 @@ def reference(condition: Condition) -> Condition:
     return condition.but(framework=framework, environment=environment, **chosen, **alone)
 
 
-def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
+def _choose_reference(offered: Iterable[str]) -> tuple[str, str]:
     """Environment and framework of the reference, of the frameworks that a workload has a file for."""
     by_rank = sorted(offered, key=frameworks.rank)
     usable = (
         (environment, framework)
         for environment in environments.names()
         for framework in by_rank
-        if availability.available(framework, "cpu", environment) is None
+        if availability.why_absent(framework, "cpu", environment) is None
     )
     return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
 
@@ -151,9 +151,9 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
 
     try:
         for whose, one in (("condition", condition), ("reference", reference(condition))):
-            job = prepare_job(compare.undropped(one), INITIAL_SEED, inputs)
+            job = prepare_job(compare.without_dropout(one), INITIAL_SEED, inputs)
             pair[whose] = WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)), job
-            pair[whose][0].opened()
+            pair[whose][0].finish_open()
             _build(*pair[whose])
         if workloads.load(condition.workload).gate.fed:
             return Trained(fed=side_by_side(1))
@@ -161,7 +161,7 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
         whose = "reference"
         while not (seen := compare.training_check(condition, own, moved)).ok and len(moved) < MOVED_TRAININGS:
             number = len(moved) + 1
-            moved[trials.done("default", number)] = _trained_again(*pair["reference"], number, steps)
+            moved[trials.describe_rounding("default", number)] = _retrain_reference(*pair["reference"], number, steps)
         if not seen.ok or not seen.forgiven:
             return Trained(own, moved=moved)
         for whose in pair:
@@ -178,7 +178,7 @@ def _build(worker: WorkerProcess, job: Job) -> None:
     recording.require_inputs(worker, job, worker.ask("build", **job.document()))
 
 
-def _trained_again(worker: WorkerProcess, job: Job, number: int, steps: int) -> np.ndarray:
+def _retrain_reference(worker: WorkerProcess, job: Job, number: int, steps: int) -> np.ndarray:
     """The losses of a reference from weights that are moved in the last digit, see ``check.roundings``."""
     _build(worker, job)
     weights = worker.scratch / "moved.npz"
@@ -219,14 +219,14 @@ def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) 
         return certificate
     fed = workloads.load(condition.workload).gate.fed
     batches = certificate.trials if fed else max(certificate.trials, trials.STEPS)  # which are trained with
-    return certificate.model_copy(update={"exercised": samples.exercised(gated.job, batches)})
+    return certificate.model_copy(update={"exercised": samples.exercised_values(gated.job, batches)})
 
 
 def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Generator[Gated, None, None]:
     """Each of ``conditions``, once, as soon as it and its reference have computed."""
     workers = _Workers()
     conditions = list(dict.fromkeys(conditions))
-    awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
+    awaited = Counter(map(reference, conditions))  # by how many: arrays that nothing waits for are freed
     preparing = threading.Lock()  # a file that two conditions share is made once
 
     @functools.cache
@@ -240,7 +240,7 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Gen
     rounded = Rounded(lambda its: workers.start(its, patience_s), prepare)
     expected = _Expected(rounded)
     unpaired: dict[Condition, Computed] = {}
-    with closing(_made(_groups(conditions, awaited), workers, expected, prepare, patience_s)) as made:
+    with closing(_compute_groups(_groups(conditions, awaited), workers, expected, prepare, patience_s)) as made:
         for condition, computed in made:
             if condition in awaited:
                 expected.put(condition, computed)
@@ -259,7 +259,7 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
     """All of them by the process that they share: references first, in the order in which the others ask for them, then
     those that compile, which one core does; last those with most to do, which can be shared.
     """
-    others = _alike(one for one in conditions if one not in references)
+    others = _group_alike(one for one in conditions if one not in references)
     others.sort(key=lambda group: (group[0].mode == "eager", len(group)))
     asked = (reference(one) for group in others for one in group)
     # In the order in which references are looked for: no condition then comes before its own, which it would wait for.
@@ -268,11 +268,11 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
         dict.fromkeys([*(one for one in asked if one in references), *references]),
         key=lambda one: (places.index(one.environment), frameworks.rank(one.framework)),
     )
-    return _alike([*first, *(one for group in others for one in group)])  # a reference's process does others, too
+    return _group_alike([*first, *(one for group in others for one in group)])  # a reference's process does others, too
 
 
-def _alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
-    """By all that a process has once."""
+def _group_alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
+    """Group conditions that can share a process."""
     groups: dict[tuple, list[Condition]] = {}
     for condition in conditions:
         alike = (
@@ -281,7 +281,7 @@ def _alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
             condition.mode,
             condition.precision,
             condition.device,
-            frozenset(knobs.of(condition).items()),
+            frozenset(knobs.find(condition).items()),
             condition.world_size,
             condition.threads,
         )
@@ -290,7 +290,7 @@ def _alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
 
 
 class _Expected:
-    """What the references computed, which other threads may have to wait for."""
+    """The results of the references, for which other threads may have to wait."""
 
     def __init__(self, rounded: Rounded) -> None:
         self.found: dict[Condition, Computed] = {}
@@ -305,8 +305,8 @@ class _Expected:
             self.found[one] = computed if isinstance(computed, Failure) else dict(computed)
             self._changed.notify_all()
 
-    def of(self, condition: Condition) -> Computed | None:
-        """What the condition's reference computed, once it has; None: the condition is the reference."""
+    def wait_for(self, condition: Condition) -> Computed | None:
+        """The results of the condition's reference, once they are there; None: the condition is the reference."""
         its = reference(condition)
         if condition == its:
             return None
@@ -315,7 +315,7 @@ class _Expected:
             return Failure(sentence="the gate was ended") if self._closed else self.found[its]
 
     def close(self) -> None:
-        """Nobody will put any more: let go who waits."""
+        """Release the threads that wait: no more results will come."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -332,21 +332,21 @@ class _Group:
         return len(self._left)
 
     def take(self) -> Condition | None:
-        """The next that nobody has taken."""
+        """The next condition that no worker has taken."""
         try:
             return self._left.popleft()
         except IndexError:
             return None
 
 
-def _made(
+def _compute_groups(
     conditions: list[list[Condition]],
     workers: _Workers,
     expected: _Expected,
     prepare: Callable[[Condition], Job],
     patience_s: float,
 ) -> Generator[tuple[Condition, Computed], None, None]:
-    """What ``conditions`` compute, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
+    """The results of ``conditions``, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
     before it: whatever it waits for is at work, or done.
     """
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
@@ -361,7 +361,7 @@ def _made(
     def work(group: _Group) -> None:
         with on_all_cores if group.first.world_size > 1 else _share_of_cores(shares):
             while group and not workers.closed:  # a condition that fails takes its process with it, not the others
-                for result in _computed(group, prepare, expected, patience_s, workers):
+                for result in _compute_group(group, prepare, expected, patience_s, workers):
                     results.put(result)
 
     def share() -> None:
@@ -370,7 +370,7 @@ def _made(
         while alone and len(most := max(alone, key=len)) > 1 and not workers.closed:
             work(most)
 
-    def told(do: Callable[[], None]) -> None:
+    def run_guarded(do: Callable[[], None]) -> None:
         try:
             do()
             results.put(None)
@@ -381,7 +381,7 @@ def _made(
     with ThreadPoolExecutor(at_once) as pool:
         try:
             for task in tasks:
-                pool.submit(told, task)
+                pool.submit(run_guarded, task)
             working = len(tasks)
             while working:
                 result = results.get()
@@ -400,7 +400,7 @@ def _made(
 
 @contextmanager
 def _share_of_cores(shares: SimpleQueue[list[int]]) -> Iterator[None]:
-    """What this thread starts is bound to a share: as many threads as all cores would wait for each other's."""
+    """Bind the processes of this thread to a share of the cores, so that their threads do not compete."""
     every, share = os.sched_getaffinity(0), shares.get()
     try:
         os.sched_setaffinity(0, share or every)
@@ -411,7 +411,7 @@ def _share_of_cores(shares: SimpleQueue[list[int]]) -> Iterator[None]:
 
 
 class _Workers:
-    """Workers at work for other threads, which whoever ends them all can end from this one."""
+    """Workers of other threads, which this thread can end all at once."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -436,10 +436,10 @@ class _Workers:
                 stack.callback(worker.end)
 
 
-def _computed(
+def _compute_group(
     group: _Group, prepare: Callable[[Condition], Job], expected: _Expected, patience_s: float, workers: _Workers
 ) -> Iterator[tuple[Condition, Computed]]:
-    """What conditions of a group compute in one process, one after another, up to the first that fails."""
+    """The results of a group's conditions in one process, one after another, up to the first failure."""
     condition, worker, opened = group.take(), None, False
     known: dict[str, Path] = {}
     try:
@@ -448,10 +448,10 @@ def _computed(
                 worker = workers.start(condition, patience_s)
             workers.surroundings[condition] = worker.surroundings
             if not opened:
-                worker.opened()
+                worker.finish_open()
                 opened = True
-            its = functools.partial(expected.of, condition)
-            computed, expected.own[condition] = trials.of_condition(
+            its = functools.partial(expected.wait_for, condition)
+            computed, expected.own[condition] = trials.run_trials(
                 worker, condition, prepare(condition), reference(condition), its, expected.rounded
             )
             known |= fingerprint.files(condition, "gate")

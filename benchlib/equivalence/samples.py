@@ -1,4 +1,4 @@
-"""What the equivalence gate computes with: few samples, chosen so that what the data can contain is among them, and
+"""The inputs of the equivalence gate: few samples, chosen so that what the data can contain is among them, and
 initial weights in which nothing is 0 or 1 only because training begins there.
 """
 
@@ -35,19 +35,19 @@ SPREAD = 0.05  # standard deviation of what is put on an array that begins as th
 
 def prepare(condition: Condition, inputs: Path) -> Job:
     """The job of a gated condition's trials, under ``inputs``."""
-    job = prepare_job(compare.neutral(condition), INITIAL_SEED, inputs)
+    job = prepare_job(compare.neutralise(condition), INITIAL_SEED, inputs)
     job = replace(job, weights=_weights(job, inputs))
     if job.orders is None:
         return job
-    data = _chosen(job, inputs)
+    data = _choose_samples(job, inputs)
     count = len(files.arrays(data)["train_labels"])
     orders = Path(inputs) / f"gate-orders-{count}samples"
     files.write(orders, {"orders": np.arange(count, dtype=np.int32)[None], "epochs": np.array([1], dtype=np.int32)}, {})
     return replace(job, data=data, orders=orders)
 
 
-def exercised(job: Job, batches: int) -> dict[str, bool]:
-    """What the data of a workload can contain, and whether the first so many batches of a prepared ``job`` do; empty
+def exercised_values(job: Job, batches: int) -> dict[str, bool]:
+    """The cases that a workload's data have, and whether the first so many batches of a prepared ``job`` do; empty
     for an operator, whose inputs are drawn. Where a field has too many values to list them, its entry says how many of
     them the batches have, such as "labels: 61 of 3,995" of words, and is met by all of them only.
     """
@@ -72,7 +72,7 @@ def batches(job: Job) -> int:
     return min(BATCHES, len(arrays["train_labels"]) // job.condition.batch_size)
 
 
-def _chosen(job: Job, inputs: Path) -> Path:
+def _choose_samples(job: Job, inputs: Path) -> Path:
     """A folder with samples for ``DISTINCT_BATCHES`` batches, in the order in which they are to be taken."""
     condition, workload = job.condition, workloads.load(job.condition.workload)
     texts = [Path(one).read_text(encoding="utf-8") for one in (__file__, inspect.getfile(type(workload)))]
@@ -84,10 +84,10 @@ def _chosen(job: Job, inputs: Path) -> Path:
         arrays = files.arrays(job.data)
         order = files.arrays(job.orders)["orders"][0]
         drawn = {field: array[order] for field, array in _samples(arrays, workload).items()}
-        every = _with_made(drawn, workload, condition.batch_size)
+        every = _add_made_samples(drawn, workload, condition.batch_size)
         labels = workload.fields[-workload.targets :]
         counted = {field for field, array in every.items() if field in labels or _is_one(array)}
-        found = {field: np.unique(array) if field in counted else _distinct(array) for field, array in every.items()}
+        found = {field: np.unique(array) if field in counted else _unique(array) for field, array in every.items()}
         most = {field: LABELS if field in counted else KINDS for field in found}
         values = {field: some.tolist() for field, some in found.items() if len(some) <= most[field]}
         many = {field: _count(some) for field, some in found.items() if field in counted - values.keys()}
@@ -95,7 +95,7 @@ def _chosen(job: Job, inputs: Path) -> Path:
         chosen = {f"train_{field}": array for field, array in rows.items()}
         kept = {"repeat": arrays["repeat"]} if "repeat" in arrays else {}
         to_meet = files.text([json.dumps({"values": values, "many": many})])  # an array, which has a hash
-        files.write(folder, {**chosen, **kept, TO_MEET: to_meet}, files.about(job.data))
+        files.write(folder, {**chosen, **kept, TO_MEET: to_meet}, files.describe(job.data))
     files.check(folder)
     return folder
 
@@ -109,7 +109,7 @@ def _count(values: np.ndarray) -> int:
     return int((values != NO_LABEL).sum())
 
 
-def _distinct(array: np.ndarray) -> np.ndarray:
+def _unique(array: np.ndarray) -> np.ndarray:
     """The values of a field with several numbers for each sample; of a few samples if these are too many already."""
     few = np.unique(array[:64])
     return few if len(few) > KINDS else np.unique(array)
@@ -119,7 +119,7 @@ def _samples(arrays: Mapping[str, np.ndarray], workload: Workload) -> dict[str, 
     return {field: arrays[f"train_{field}"] for field in workload.fields}
 
 
-def _with_made(every: dict[str, np.ndarray], workload: Workload, batch_size: int) -> dict[str, np.ndarray]:
+def _add_made_samples(every: dict[str, np.ndarray], workload: Workload, batch_size: int) -> dict[str, np.ndarray]:
     """The samples, and behind them those that had to be made because none shows what the workload declares."""
     for one in workload.exercises.values():
         if one.made is not None and not one.shown(every).any():
@@ -140,7 +140,7 @@ def _rows(
     have than there are places, or most of what none of its batch has; of those, most new values of the ``many`` fields.
     """
     shown = [*(one.shown(every) for one in workload.exercises.values()), *_values(every, values).values()]
-    table = np.array(shown, dtype=float).reshape(-1, len(_any(every))).T
+    table = np.array(shown, dtype=float).reshape(-1, len(_first_field(every))).T
     left = np.ones(len(table), dtype=bool)
     have = table.sum(axis=0)  # of the samples, how many
     rare = (have < most) / (1 + have)
@@ -189,7 +189,7 @@ def _values(samples: Samples, values: Mapping[str, list[int]]) -> dict[str, np.n
     }
 
 
-def _any(samples: Samples) -> np.ndarray:
+def _first_field(samples: Samples) -> np.ndarray:
     return next(iter(samples.values()))
 
 
@@ -205,6 +205,6 @@ def _weights(job: Job, inputs: Path) -> Path:
             even = array.size > 0 and (array == array.flat[0]).all()
             noise = random.standard_normal(array.shape, dtype=np.float32) if even else 0.0
             arrays[name] = array + np.float32(SPREAD) * np.clip(noise, -4, 4) if even else array
-        files.write(folder, arrays, files.about(job.weights))
+        files.write(folder, arrays, files.describe(job.weights))
     files.check(folder)
     return folder

@@ -1,4 +1,4 @@
-"""By how much two frameworks may differ and be the same model: what the equivalence gate allows, and forgives."""
+"""The tolerances of the equivalence gate: the differences that it allows and forgives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tolerances(condition: Condition) -> Mapping[str, float]:
 
 
 def dropout_tolerances(condition: Condition) -> Mapping[str, float]:
-    """As :func:`tolerances`, of what dropout does and how far steps go, see ``DROPOUT_TOLERANCES``."""
+    """The tolerances for dropout and for the length of steps: see ``DROPOUT_TOLERANCES``."""
     deep = DEEP if workloads.load(condition.workload).gate.fed else {}
     allowed = {name: one * deep.get(name, 1) for name, one in DROPOUT_TOLERANCES.items()}
     if condition.device != "cpu":  # an accelerator may sum in another order each time (index_add)
@@ -86,7 +86,7 @@ MIXED_TOLERANCES = {
 """The largest relative differences that mixed precision may have from fp32: of outputs about 16 roundings. Of gradients
 each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go:
 rounding as coarse as that meets kinks in every batch and turns single gradients another way, those of ``cnn`` by 0.1 of
-the largest. This is there to find a wrong cast, a loss that is scaled twice, gradients that nobody has unscaled or a
+the largest. This is there to find a wrong cast, a loss that is scaled twice, gradients that were not unscaled or a
 step that is left out. Mixed precision is certified only where the same framework, mode, device and lane are in fp32,
 too. Which words are decoded is not asked, where rounding decides near ties.
 """

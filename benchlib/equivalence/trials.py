@@ -1,4 +1,4 @@
-"""What the equivalence gate asks of one condition's worker: trials, the first of them again, a probe of what trials do
+"""The requests of the gate to one condition's worker: trials, the first of them again, a probe of what trials do
 not see; and of the reference's, where a difference has to be explained.
 
 A condition makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed, the
@@ -49,7 +49,7 @@ Arrays = dict[str, np.ndarray]
 Computed = Arrays | Failure  # what a condition computed, arrays by name; or why it failed
 
 
-def of_condition(
+def run_trials(
     worker: WorkerProcess,
     condition: Condition,
     job: Job,
@@ -57,7 +57,7 @@ def of_condition(
     expected: Callable[[], Computed | None],
     rounded: Rounded,
 ) -> tuple[Arrays, dict[str, Own]]:
-    """What a gated ``condition`` computes: trial after trial, the first again, and what trials do not see; and by how
+    """Run a gated ``condition``: trial after trial, the first again, and what trials do not see; and by how
     much arrays of the ``reference`` differ from themselves. ``expected`` waits for what that computed, see ``gate``.
     """
     workload = workloads.load(condition.workload)
@@ -66,7 +66,7 @@ def of_condition(
     beside = _Beside(condition, reference, expected(), rounded, lambda *which: _trial(worker, job, *which))
     beside.add(arrays)
     for trial in range(1, workload.gate.trials or samples.BATCHES):
-        if trial >= LEAST_TRIALS and not beside.unseen():
+        if trial >= LEAST_TRIALS and not beside.has_unseen_array():
             break
         arrays |= beside.add(_trial(worker, job, trial), trial)
     if workload.kind != "training":  # what is kept of a batch, for the next time, is wrong for other weights
@@ -81,7 +81,7 @@ def of_condition(
 
 
 class _Beside:
-    """What a condition has computed so far beside what its reference did, unless it is that, or that failed."""
+    """The results of a condition so far beside its reference's, unless it is the reference, or that failed."""
 
     def __init__(
         self,
@@ -98,29 +98,29 @@ class _Beside:
         self._allowed = tolerances(condition)
 
     def add(self, arrays: Arrays, trial: int = 0) -> Arrays:
-        """What the condition computed in ``trial``; returns it."""
+        """Add and return the condition's results of ``trial``."""
         if self._expected is None:
             return arrays
-        self._rounded.complete(self._reference, trial, self._expected)
+        self._rounded.run_missing_trial(self._reference, trial, self._expected)
         differences = compare.differences(arrays, self._expected, self._allowed)
         for quantity, by_array in differences.items():
             self._differences.setdefault(quantity, {}).update(by_array)
-        for number in compare.beyond(differences, self._allowed, self.own):
+        for number in compare.to_explain(differences, self._allowed, self.own):
             if compare.small_gradients(arrays, self._expected):
                 self.own |= self._zeros(number, arrays, differences)
         self.own = self._rounded.explain(self._reference, differences, self._expected, self._allowed, self.own)
         return arrays
 
     def _zeros(self, trial: int, arrays: Arrays, differences: Differences) -> dict[str, Own]:
-        """What counts as 0 in ``trial``."""
-        its = self._rounded.moved(self._reference, trial)
+        """The arrays that count as 0 in ``trial``."""
+        its = self._rounded.run_moved_trials(self._reference, trial)
         if its is None:
             return {}
         ours = [self._moved(trial, number) for number in range(1, len(its) + 1)]
         roundings = compare.rounding(arrays, ours), compare.rounding(self._expected, its)
         return compare.zeros(arrays, self._expected, roundings, differences)
 
-    def unseen(self) -> bool:
+    def has_unseen_array(self) -> bool:
         """Is there an array that only rounding explains, in every trial so far?"""
         return any(one.unseen for one in compare.compare(self._differences, self._allowed, self.own))
 
@@ -150,31 +150,31 @@ class Rounded:
         nearest = dict(own)
         with self._lock:
             for lane, moved in ROUNDINGS:
-                for trial in sorted(compare.beyond(differences, allowed, nearest)):
-                    found = self._of(reference, trial, expected, lane, moved)
+                for trial in sorted(compare.to_explain(differences, allowed, nearest)):
+                    found = self._find(reference, trial, expected, lane, moved)
                     if found is None:
                         return nearest
-                    nearest = compare.nearest(differences, nearest, found)
+                    nearest = compare.nearest_differences(differences, nearest, found)
         return nearest
 
-    def moved(self, reference: Condition, trial: int) -> list[Arrays] | None:
+    def run_moved_trials(self, reference: Condition, trial: int) -> list[Arrays] | None:
         """A trial of the reference from weights that are moved, ``ZERO_MOVED`` times; None: it could not be asked."""
         with self._lock, suppress(WorkerFailed):  # which explains nothing, as below, and is said there
-            return [self._made(reference, trial, number) for number in range(1, ZERO_MOVED + 1)]
+            return [self._run_trial(reference, trial, number) for number in range(1, ZERO_MOVED + 1)]
         return None
 
-    def complete(self, reference: Condition, trial: int, expected: Arrays) -> None:
+    def run_missing_trial(self, reference: Condition, trial: int, expected: Arrays) -> None:
         """Have the reference make a trial that it has not made so far."""
         with self._lock:
             if not any(name.startswith(f"{trial}/") for name in expected):
-                expected |= self._made(reference, trial)
+                expected |= self._run_trial(reference, trial)
 
-    def _of(self, reference: Condition, trial: int, expected: Arrays, lane: str, moved: int) -> dict[str, Own] | None:
-        """Nothing where outputs differ by more than a condition's may; None: it could not be asked."""
-        by = done(lane, moved)
+    def _find(self, reference: Condition, trial: int, expected: Arrays, lane: str, moved: int) -> dict[str, Own] | None:
+        """The reference's own differences; empty where outputs differ too much; None: its worker failed."""
+        by = describe_rounding(lane, moved)
         if (reference, trial, by) not in self._own:
             try:
-                arrays = self._made(reference.but(lane=lane), trial, moved)
+                arrays = self._run_trial(reference.but(lane=lane), trial, moved)
             except WorkerFailed as failure:  # it explains nothing, and is not the condition's failure
                 say(f"The reference {reference}, {by}, could not be asked what rounding does: {failure}")
                 return None
@@ -185,21 +185,21 @@ class Rounded:
             self._own[reference, trial, by] = own if close else {}
         return self._own[reference, trial, by]
 
-    def _made(self, reference: Condition, trial: int, moved: int = 0) -> Arrays:
+    def _run_trial(self, reference: Condition, trial: int, moved: int = 0) -> Arrays:
         """A worker that fails is no place to build the next in."""
         try:
-            return _trial(*self._at(reference), trial, moved)
+            return _trial(*self._reference_worker(reference), trial, moved)
         except WorkerFailed:
             self._at_work.pop((reference.implementation, reference.lane), None)
             raise
 
-    def _at(self, reference: Condition) -> tuple[WorkerProcess, Job]:
+    def _reference_worker(self, reference: Condition) -> tuple[WorkerProcess, Job]:
         """A worker in which the reference is built."""
         place = (reference.implementation, reference.lane)
         worker, built = self._at_work.get(place, (None, None))
         if worker is None:
             worker = self._start(reference)
-            worker.opened()
+            worker.finish_open()
         job = self._prepare(reference)
         if built != reference:
             recording.require_inputs(worker, job, worker.ask("build", **job.document()))
@@ -207,8 +207,8 @@ class Rounded:
         return worker, job
 
 
-def done(lane: str, moved: int) -> str:
-    """What makes the reference differ from itself, in words."""
+def describe_rounding(lane: str, moved: int) -> str:
+    """The change that makes the reference differ from itself, in words."""
     if not moved:
         return f"its lane {lane}"
     return f"moved by {units(moved)}" + (f", the {moved - 1}. time" if moved > 2 else "")
@@ -226,8 +226,8 @@ def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: b
 
 
 def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
-    """With the hyperparameters that the condition is measured with. Mixed precision has the optimizer of fp32."""
-    usual = replace(job, condition=compare.usual(condition))
+    """Probe with the hyperparameters that the condition is measured with. Mixed precision has the optimizer of fp32."""
+    usual = replace(job, condition=compare.with_usual_rate(condition))
     recording.require_inputs(worker, usual, worker.ask("build", **usual.document()))
     workload = workloads.load(condition.workload)
     changes = workload.schedule(usual.condition.hyperparameters)
@@ -239,16 +239,16 @@ def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
 
 
 def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
-    """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
-    state of the first process, which must be those of the whole batch. A gradient or trained weight that another
-    process has otherwise is nobody's: nan.
+    """Read the results; of a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
+    state of the first process, which must be those of the whole batch. A gradient or trained weight that
+    differs in another process is nan.
     """
     if world_size == 1:
         return worker.arrays(file)
     parts = [worker.arrays(Path(f"{file}.{rank}.npz")) for rank in range(world_size)]
     shapes = [{name: array.shape for name, array in part.items()} for part in parts]
     if unlike := sorted({name for shape in shapes for name, _ in shape.items() ^ shapes[0].items()}):
-        raise worker.failed(f"wrote what cannot be used: its processes differ in {', '.join(unlike[:3])}")
+        raise worker.give_up(f"wrote what cannot be used: its processes differ in {', '.join(unlike[:3])}")
     made = dict(parts[0])
     for name in made:
         quantity = name.partition("/")[2].partition(":")[0]
@@ -256,11 +256,11 @@ def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.nd
             made[name] = np.concatenate([part[name] for part in parts])
         elif quantity in {"losses", "first loss"}:
             made[name] = np.mean([part[name] for part in parts], axis=0)
-        elif quantity in {"gradient", "update"} and not _alike(part[name] for part in parts):
+        elif quantity in {"gradient", "update"} and not _are_equal(part[name] for part in parts):
             made[name] = np.full_like(made[name], np.nan)
     return made
 
 
-def _alike(arrays: Iterable[np.ndarray]) -> bool:
+def _are_equal(arrays: Iterable[np.ndarray]) -> bool:
     first, *others = arrays
     return all(np.array_equal(first, other, equal_nan=True) for other in others)

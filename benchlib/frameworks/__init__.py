@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 from benchlib.workloads import Values, Weight, Workload
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ ones finite.
 
 
 class Session(Protocol):
-    """What a framework's file offers a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
+    """The interface of a framework to a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
 
     Construction selects device, mode and precision and sets ``knobs`` (see ``benchlib.provenance.knobs``), for the
     whole process; one that the framework does not have is a BenchlibError. Nothing here times anything.
@@ -92,7 +92,7 @@ class Session(Protocol):
         """
 
     def predictions(self, batch: Any) -> np.ndarray:
-        """What the model, in evaluation behaviour, predicts for a batch's inputs: the classes of its first output, or
+        """The predictions for a batch's inputs, in evaluation behaviour: the classes of its first output, or
         what ``predict`` of the workload's file says.
         """
 
@@ -118,10 +118,10 @@ class Session(Protocol):
         """
 
     def to_numpy(self, value: Any) -> np.ndarray:
-        """What :meth:`step` returned, as numpy."""
+        """The result of :meth:`step`, as numpy."""
 
     def settings(self) -> dict[str, str | int | float | bool]:
-        """What is in force now and changes speed: threads, device name, TF32 ...: read back from the framework, not
+        """The settings in force that change speed: threads, device name, TF32 ...: read back from the framework, not
         assumed.
         """
 
@@ -145,7 +145,7 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
 
-def of(workload: Workload) -> list[str]:
+def of_workload(workload: Workload) -> list[str]:
     """The frameworks that a workload has a file for; what else lies beside these files helps one of them."""
     there = names()
     return [name for name in workload.frameworks() if name in there]
@@ -170,38 +170,38 @@ def _folders() -> tuple[tuple[str, int], ...]:
 
 def title(name: str) -> str:
     """Framework ``name`` as its makers write it: ``TITLE`` of its file; without it, as the file is called."""
-    return _declared(name, "TITLE", name)
+    return _read_constant(name, "TITLE", name)
 
 
 def package(name: str) -> str:
     """The Python package that framework ``name`` is imported as: ``PACKAGE`` of its file. It is read as a literal,
     without importing the file, as the title and what follows.
     """
-    return _declared(name, "PACKAGE")
+    return _read_constant(name, "PACKAGE")
 
 
 def distributions(name: str) -> tuple[str, ...]:
-    """What pip calls that package, which may come in one of several distributions; the first is the one to install.
+    """Pip's names of that package, which may come in one of several distributions; the first is the one to install.
     ``DISTRIBUTIONS``; without it, they are called as the package is.
     """
-    return _declared(name, "DISTRIBUTIONS", (package(name),))
+    return _read_constant(name, "DISTRIBUTIONS", (package(name),))
 
 
 def devices(name: str) -> tuple[str, ...]:
     """The kinds of device that framework ``name`` has a code path for: ``DEVICES``."""
-    return _declared(name, "DEVICES")
+    return _read_constant(name, "DEVICES")
 
 
 def needs(name: str) -> tuple[dict[str, Any], ...]:
-    """What an environment must have for it to use a device, beside the framework itself, as arguments of
+    """The needs of it in an environment to use a device, beside the framework itself, as arguments of
     ``benchlib.provenance.needs.Need``: ``NEEDS``, by default nothing.
     """
-    return _declared(name, "NEEDS", ())
+    return _read_constant(name, "NEEDS", ())
 
 
 def modes(name: str) -> tuple[str, ...]:
     """The modes that it has, first the one in which the machine's limits are measured: ``MODES``, by default eager."""
-    return _declared(name, "MODES", ("eager",))
+    return _read_constant(name, "MODES", ("eager",))
 
 
 def precisions(name: str) -> tuple[str, ...]:
@@ -209,64 +209,64 @@ def precisions(name: str) -> tuple[str, ...]:
     mixed: the type before a ``-`` is what the framework's own rules compute in where they see fit, what comes after it
     the name of these rules.
     """
-    return _declared(name, "PRECISIONS", ("fp32",))
+    return _read_constant(name, "PRECISIONS", ("fp32",))
 
 
 def launcher(name: str) -> tuple[str, ...]:
-    """What starts a data-parallel group of it, after its interpreter and before the script: ``LAUNCHER``.
+    """The launcher of its data-parallel groups, after its interpreter and before the script: ``LAUNCHER``.
     ``{world_size}``, ``{port}`` and ``{scratch}`` in it are to be filled in. Empty, as by default: it has no path to
     data-parallel training.
     """
-    return _declared(name, "LAUNCHER", ())
+    return _read_constant(name, "LAUNCHER", ())
 
 
 def knobs(name: str) -> tuple[dict[str, Any], ...]:
     """The knobs for it alone, as arguments of ``benchlib.provenance.knobs.Knob``: ``KNOBS``, by default none."""
-    return _declared(name, "KNOBS", ())
+    return _read_constant(name, "KNOBS", ())
 
 
 def variables(name: str) -> tuple[str, ...]:
     """How the names begin of environment variables that it heeds: ``VARIABLES``, by default none."""
-    return _declared(name, "VARIABLES", ())
+    return _read_constant(name, "VARIABLES", ())
 
 
 def compiles(name: str, mode: str, device: str) -> bool:
     """Do its workers make kernels with the C++ compiler that they find? ``COMPILES``: pairs of a mode and a device."""
-    return (mode, device) in _declared(name, "COMPILES", ())
+    return (mode, device) in _read_constant(name, "COMPILES", ())
 
 
 def rank(name: str) -> tuple[bool, str]:
-    """Of a workload's frameworks the least by this is the reference: the one whose file says ``REFERENCE = True``, else
+    """The rank of a framework; a workload's lowest is the reference: the one whose file says ``REFERENCE = True``, else
     the first by name.
     """
-    return not _declared(name, "REFERENCE", False), name
+    return not _read_constant(name, "REFERENCE", False), name
 
 
 def every_device() -> tuple[str, ...]:
     """Those of all frameworks, each once, ``cpu`` first."""
-    return _each_once(["cpu"], *map(devices, names()))
+    return _distinct(["cpu"], *map(devices, names()))
 
 
 def every_mode() -> tuple[str, ...]:
     """Those of all frameworks, each once."""
-    return _each_once(*map(modes, names()))
+    return _distinct(*map(modes, names()))
 
 
 def every_precision() -> tuple[str, ...]:
     """Those of all frameworks, each once."""
-    return _each_once(*map(precisions, names()))
+    return _distinct(*map(precisions, names()))
 
 
 def every_variable() -> tuple[str, ...]:
     """Those of all frameworks, each once."""
-    return _each_once(*map(variables, names()))
+    return _distinct(*map(variables, names()))
 
 
-def _each_once(*several: Sequence[str]) -> tuple[str, ...]:
+def _distinct(*several: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for some in several for one in some))
 
 
-def _declared(name: str, constant: str, default: Any = None) -> Any:
+def _read_constant(name: str, constant: str, default: Any = None) -> Any:
     path = file(name)
     return _literal(path, path.stat().st_mtime_ns, constant, default)
 
@@ -274,7 +274,7 @@ def _declared(name: str, constant: str, default: Any = None) -> Any:
 @functools.lru_cache(maxsize=None)
 def _literal(path: Path, changed: int, constant: str, default: Any) -> Any:
     """Read once: every condition asks for it. Without a default it has to be there."""
-    value = _assigned(path, changed).get(constant)
+    value = _assignments(path, changed).get(constant)
     if value is None and default is None:
         raise BenchlibError(f"{path}: it must define {constant} as a literal")
     try:
@@ -286,8 +286,8 @@ def _literal(path: Path, changed: int, constant: str, default: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def _assigned(path: Path, changed: int) -> dict[str, ast.expr]:
-    """What is assigned to names at the top of a file."""
+def _assignments(path: Path, changed: int) -> dict[str, ast.expr]:
+    """The values assigned to names at the top of a file."""
     try:
         body = ast.parse(path.read_bytes()).body
     except SyntaxError as error:
@@ -299,7 +299,7 @@ def _assigned(path: Path, changed: int) -> dict[str, ast.expr]:
 def session_class(name: str) -> type[Session]:
     """Import framework ``name`` (a worker does this, the parent never) and return its ``Session``."""
     if name not in names():
-        raise BenchlibError(unknown("framework", name, names()))
+        raise BenchlibError(no_such("framework", name, names()))
     return importlib.import_module(f"benchlib.frameworks.{name}").Session
 
 
@@ -307,7 +307,7 @@ def check_weights(where: str, expected: Mapping[str, Sequence[int]], given: Mapp
     """Raise a BenchlibError naming the first name or shape in which ``given`` differs from ``expected``."""
     for name in given:
         if name not in expected:
-            raise BenchlibError(f"{where}: {unknown('weight', name, expected)}")
+            raise BenchlibError(f"{where}: {no_such('weight', name, expected)}")
     for name, shape in expected.items():
         if name not in given:
             raise BenchlibError(f"{where}: weight {name!r} of shape {tuple(shape)} is missing")

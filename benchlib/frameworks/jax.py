@@ -36,7 +36,7 @@ import optax
 from flax import nnx
 from jax import Array
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
@@ -141,7 +141,7 @@ class Session:
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         if precision not in PRECISIONS:
-            raise BenchlibError(unknown("precision of jax", precision, PRECISIONS))
+            raise BenchlibError(no_such("precision of jax", precision, PRECISIONS))
         for name in knobs:
             raise BenchlibError(f"knob {name!r}: jax has no such setting")
         try:
@@ -155,7 +155,7 @@ class Session:
         self._graph = mode == "graph"
         self._precision = precision
         self._seed = seed  # of dropout only: weights and batches come from files
-        self._results: deque[Array] = deque()  # of steps that nobody has waited for, and no other array depends on
+        self._results: deque[Array] = deque()  # of steps not waited for yet, which no other array depends on
         self._trained: dict[str, Array] = {}
         self._kept: dict[str, Array] = {}
         self._state: Any = ()
@@ -171,7 +171,7 @@ class Session:
                 if hasattr(layer, "dtype"):
                     layer.dtype = jnp.bfloat16
         self._layouts = _layouts(model)
-        shapes = {name: layout.outside(np.empty(layout.shape)).shape for name, layout in self._layouts.items()}
+        shapes = {name: layout.to_workload(np.empty(layout.shape)).shape for name, layout in self._layouts.items()}
         check_weights(f"{workload.name} in jax", self._shapes, shapes)
         trained = [name for name, layout in self._layouts.items() if layout.trained]
         check_trained(f"{workload.name} in jax", workload.weights(values), trained)
@@ -181,9 +181,9 @@ class Session:
             self._optimizer = optimizer = module.optimizer(values, learning_rate)
 
             def loss(trained: Arrays, kept: Arrays, batch: tuple[Array, ...]) -> tuple[Array, Arrays]:
-                model = self._merged(trained, kept, training=not self._evaluates)
+                model = self._merge(trained, kept, training=not self._evaluates)
                 value = module.loss(model, batch)
-                return value, self._kept_of(model)
+                return value, self._state_of(model)
 
             of_loss = jax.value_and_grad(loss, has_aux=True)
 
@@ -199,13 +199,13 @@ class Session:
                 (value, kept), gradients = of_loss(trained, kept, batch)
                 return value, kept, gradients
 
-            self._update = self._compiled(update)
+            self._update = self._compile(update)
         else:
             backward = values["passes"] == "forward+backward"
 
             def forward(trained: Arrays, kept: Arrays, inputs: Array) -> tuple[Array, Arrays]:
-                model = self._merged(trained, kept, training=not self._evaluates)
-                return model(inputs), self._kept_of(model)
+                model = self._merge(trained, kept, training=not self._evaluates)
+                return model(inputs), self._state_of(model)
 
             def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
                 inputs, gradient = batch
@@ -216,14 +216,14 @@ class Session:
                 return output, kept, {"input": of_input, **of_weights}
 
             def step(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
-                # A step returns the gradients too, or what nobody asks for would not be computed.
+                # A step returns the gradients, too: jax.jit would not compute unused results.
                 return gradients(trained, kept, batch) if backward else forward(trained, kept, batch[0])
 
-        self._step = self._compiled(step, donate_argnums=(0, 1, 2) if self._trains else ())
+        self._step = self._compile(step, donate_argnums=(0, 1, 2) if self._trains else ())
         of_step = not self._trains and backward  # what is measured is what is compared
-        self._gradients = self._step if of_step else self._compiled(gradients)
-        self._outputs = {training: self._compiled(partial(self._run, training=training)) for training in (True, False)}
-        self._predict = self._compiled(self._decoded) if hasattr(module, "predict") else None
+        self._gradients = self._step if of_step else self._compile(gradients)
+        self._outputs = {training: self._compile(partial(self._run, training=training)) for training in (True, False)}
+        self._predict = self._compile(self._decode) if hasattr(module, "predict") else None
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
@@ -232,14 +232,14 @@ class Session:
         self._trained, self._kept = {}, self._random(self._kept)  # dropout goes on
         for name, layout in self._layouts.items():
             where = self._trained if layout.trained else self._kept
-            where[layout.key] = jnp.array(layout.inside(weights[name]), jnp.float32)  # a copy: a step takes its memory
+            where[layout.key] = jnp.array(layout.to_framework(weights[name]), jnp.float32)  # a copy: steps take it over
         if self._trains:
             self._optimize(self._trained)
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
         arrays = self._trained | self._kept
-        return {name: self._outside(name, arrays[self._layouts[name].key]) for name in self._shapes}
+        return {name: self._to_workload(name, arrays[self._layouts[name].key]) for name in self._shapes}
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Array, ...]:
         """A batch on the device, images with the channels innermost: the sample's arrays, whole numbers as int32; or
@@ -281,7 +281,7 @@ class Session:
         return tuple(map(self.to_numpy, outputs))
 
     def predictions(self, batch: tuple[Array, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if self._predict is None:
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
         return np.asarray(self._predict(self._trained, self._kept, batch[: -self._targets]))
@@ -292,12 +292,12 @@ class Session:
         self._kept |= self._random(kept)
         of_input = {} if self._trains else {"input": self.to_numpy(gradients.pop("input"))}
         trained = [name for name in self._shapes if self._layouts[name].trained]
-        return of_input | {name: self._outside(name, gradients[self._layouts[name].key]) for name in trained}
+        return of_input | {name: self._to_workload(name, gradients[self._layouts[name].key]) for name in trained}
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
         ready = [
-            {self._layouts[name].key: jnp.array(self._layouts[name].inside(array)) for name, array in one.items()}
+            {self._layouts[name].key: jnp.array(self._layouts[name].to_framework(array)) for name, array in one.items()}
             for one in gradients
         ]
         part = {key: self._trained[key] for key in ready[0]}
@@ -308,7 +308,7 @@ class Session:
         self._trained |= part
 
     def dropouts(self, batch: tuple[Array, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left."""
+        """The input and the output of each dropout of a forward pass and, in training, of the loss."""
         seen = []
 
         class Seen(nnx.Dropout):
@@ -317,7 +317,7 @@ class Session:
                 seen.append(("nnx.Dropout", inputs, left))
                 return left
 
-        model = self._merged(self._trained, self._kept, training)
+        model = self._merge(self._trained, self._kept, training)
         for _, module in nnx.iter_modules(model):
             if type(module) is nnx.Dropout:
                 module.__class__ = Seen
@@ -325,7 +325,7 @@ class Session:
             self._module.loss(model, batch)
         else:
             model(*batch[: -self._targets])
-        self._kept |= self._random(self._kept_of(model))
+        self._kept |= self._random(self._state_of(model))
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
     def to_numpy(self, value: Array) -> np.ndarray:
@@ -370,7 +370,7 @@ class Session:
         """Have a fresh optimizer of these weights."""
         self._optimized, self._state = frozenset(weights), self._optimizer.init(weights)
 
-    def _compiled(self, function: Callable, **how: Any) -> Callable:
+    def _compile(self, function: Callable, **how: Any) -> Callable:
         return jax.jit(function, **how) if self._graph else function
 
     def _split(self, model: nnx.Module) -> None:
@@ -384,7 +384,7 @@ class Session:
             {_key(path): (path, variable) for path, variable in nnx.to_flat_state(state)} for state in (trained, kept)
         )
 
-    def _merged(self, trained: Arrays, kept: Arrays, training: bool) -> nnx.Module:
+    def _merge(self, trained: Arrays, kept: Arrays, training: bool) -> nnx.Module:
         """The model with these weights, in training or in evaluation behaviour."""
         states = [
             nnx.from_flat_state({path: variable.replace(arrays[key]) for key, (path, variable) in variables.items()})
@@ -393,8 +393,8 @@ class Session:
         return nnx.merge(self._structures[training], *states)
 
     @staticmethod
-    def _kept_of(model: nnx.Module) -> Arrays:
-        """What else than weights a model holds now: running statistics, and how often dropout has drawn."""
+    def _state_of(model: nnx.Module) -> Arrays:
+        """The state of a model beside its weights: running statistics, and how often dropout has drawn."""
         kept = nnx.state(model, nnx.Not(nnx.Param))
         return {_key(path): variable.get_value() for path, variable in nnx.to_flat_state(kept)}
 
@@ -410,20 +410,20 @@ class Session:
         }
 
     def _random(self, kept: Arrays) -> Arrays:
-        """Of what a model holds the state of dropout's generators."""
+        """The part of a model's state that dropout's generators hold."""
         return {
             key: kept[key] for key, (_, variable) in self._kept_variables.items() if isinstance(variable, nnx.RngState)
         }
 
     def _run(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...], *, training: bool) -> tuple[Any, Arrays]:
-        model = self._merged(trained, kept, training)
-        return model(*inputs), self._kept_of(model)
+        model = self._merge(trained, kept, training)
+        return model(*inputs), self._state_of(model)
 
-    def _decoded(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...]) -> Array:
-        return self._module.predict(self._merged(trained, kept, training=False), inputs)
+    def _decode(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...]) -> Array:
+        return self._module.predict(self._merge(trained, kept, training=False), inputs)
 
-    def _outside(self, name: str, array: Array) -> np.ndarray:
-        return np.ascontiguousarray(self._layouts[name].outside(_copy(array)))
+    def _to_workload(self, name: str, array: Array) -> np.ndarray:
+        return np.ascontiguousarray(self._layouts[name].to_workload(_copy(array)))
 
 
 class _Layout:
@@ -437,15 +437,15 @@ class _Layout:
             self._turned = isinstance(module, nnx.Conv | nnx.Linear)
             self._joined = isinstance(module, nnx.LinearGeneral)
 
-    def inside(self, array: np.ndarray) -> np.ndarray:
+    def to_framework(self, array: np.ndarray) -> np.ndarray:
         """From the workload's (outputs, inputs, ...) to (..., inputs, outputs)."""
         if self._joined:  # the workload has all places of an image, channel by channel, in one dimension
             *sides, channels, outputs = self.shape
             array = array.reshape(outputs, channels, *sides)
         return np.moveaxis(array, (0, 1), (-1, -2)) if self._turned or self._joined else array
 
-    def outside(self, array: np.ndarray) -> np.ndarray:
-        """And back."""
+    def to_workload(self, array: np.ndarray) -> np.ndarray:
+        """From (..., inputs, outputs) to the workload's layout."""
         if not (self._turned or self._joined):
             return array
         array = np.moveaxis(array, (-1, -2), (0, 1))
@@ -453,7 +453,7 @@ class _Layout:
 
 
 def _layouts(model: nnx.Module) -> dict[str, _Layout]:
-    """Of all weights and running statistics of a model, by the workload's names."""
+    """The layouts of all weights and running statistics of a model, by the workload's names."""
     layouts = {}
     for path, module in nnx.iter_modules(model):
         names = next((names for kind, names in _NAMES.items() if isinstance(module, kind)), {})

@@ -22,7 +22,7 @@ from mindspore import Parameter, Tensor, communication, nn, ops
 from mindspore._c_expression import RuntimeConf
 from mindspore.common.api import _pynative_executor
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
@@ -109,12 +109,12 @@ class Session:
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         if precision not in PRECISIONS:
-            raise BenchlibError(unknown("precision of mindspore", precision, PRECISIONS))
+            raise BenchlibError(no_such("precision of mindspore", precision, PRECISIONS))
         if device not in _TARGETS:
-            raise BenchlibError(unknown("device of mindspore", device, _TARGETS))
+            raise BenchlibError(no_such("device of mindspore", device, _TARGETS))
         for name, value in knobs.items():
             if (name, value) != ("launch_blocking", "on"):
-                raise BenchlibError(unknown("knob of mindspore", f"{name}={value}", ["launch_blocking=on"]))
+                raise BenchlibError(no_such("knob of mindspore", f"{name}={value}", ["launch_blocking=on"]))
         target = _TARGETS[device]
         if target != "CPU" and not ms.hal.is_available(target):
             raise BenchlibError(
@@ -156,7 +156,7 @@ class Session:
         self._built = built = module.build(values)
         self._training = not workload.evaluates
         found = _named_parameters(built)  # before mixed precision puts cells between
-        self._model = model = self._mixed(built)
+        self._model = model = self._cast_model(built)
         model.set_train(self._training)
         check_weights(
             f"{workload.name} in mindspore", self._shapes, {name: weight.shape for name, weight in found.items()}
@@ -226,12 +226,12 @@ class Session:
             def forward(inputs, gradient):
                 return model(inputs), ()
 
-            # A step returns the gradients too, or the graph would leave out what nobody asks for.
+            # A step returns the gradients, too: the graph would leave out unused results.
             step = gradients if values["passes"] == "forward+backward" else forward
 
         if self._trains:
             self._updating, self._rate = updating, learning_rate
-            self._all = self._part = self._of_optimizer(optimizer)
+            self._all = self._part = self._optimizer_step(optimizer)
         self._step = ms.jit(step) if self._graph else step
         self._gradients = ms.jit(gradients) if self._graph else gradients
         if not self._trains and values["passes"] == "forward+backward":
@@ -295,14 +295,14 @@ class Session:
     def outputs(self, batch: tuple[Tensor, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         if not self._trains and training:
-            with self._untrained_kept():
+            with self._restore_untrained():
                 return (self.to_numpy(self.step(batch)),)  # an operator's step is its output: this is what is measured
-        with self._untrained_kept(), self._behaving(training):
+        with self._restore_untrained(), self._set_training(training):
             found = self._model(*batch[: -self._targets])
             return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
         self._built.set_train(False)  # what decodes asks the model's parts, and has no place for casts at its ends
@@ -312,7 +312,7 @@ class Session:
 
     def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
-        with self._untrained_kept():
+        with self._restore_untrained():
             names, gradients = [*self._trained], self._gradients(*batch)
             scale = GRADIENT_SCALE if self._trains and self._scaler else 1.0
             if not self._trains:
@@ -339,24 +339,24 @@ class Session:
         optimizer = self._module.optimizer(self._built, self._values, self._rate)
         for parameter in self._trained.values():
             parameter.requires_grad = True
-        self._part = self._of_optimizer(optimizer)
+        self._part = self._optimizer_step(optimizer)
         schedule = getattr(self._module, "schedule", None)
         self._schedule = schedule(optimizer, self._values) if schedule else None
 
-    def _of_optimizer(self, optimizer: nn.Optimizer) -> tuple[Callable, list[str]]:
-        """What takes a step of it with given gradients, and the names of the weights that these are of, in order."""
+    def _optimizer_step(self, optimizer: nn.Optimizer) -> tuple[Callable, list[str]]:
+        """A function that takes a step with given gradients, and the names of their weights, in order."""
         update = self._updating(optimizer)
         order = [name for each in optimizer.parameters for name, one in self._trained.items() if one is each]
         return ms.jit(update) if self._graph else update, order
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
         own code, which runs in eager mode for this, because nothing can look into a graph.
         """
         ms.set_context(mode=ms.PYNATIVE_MODE)
         try:
-            behaving = nullcontext() if training else self._behaving(training=False)
-            with self._untrained_kept(), behaving, _dropouts_seen() as seen:
+            behaving = nullcontext() if training else self._set_training(training=False)
+            with self._restore_untrained(), behaving, _record_dropouts() as seen:
                 if training:
                     self._module.loss(self._model, batch)
                 else:
@@ -411,7 +411,7 @@ class Session:
             versions["onednn"] = ".".join(map(str, onednn.dnnl_version().contents))
         return versions
 
-    def _mixed(self, model: nn.Cell) -> nn.Cell:
+    def _cast_model(self, model: nn.Cell) -> nn.Cell:
         """The model, with the casts that the precision's level asks for; its parameters stay fp32."""
         if self._precision == "fp32":
             return model
@@ -425,13 +425,13 @@ class Session:
         return mixed
 
     def _reducer(self, parameters: Iterable[Parameter]) -> Callable:
-        """Of gradients: their mean over the processes of the group."""
+        """A function that averages gradients over the processes of the group."""
         if self._world_size == 1:
             return _same
         return nn.DistributedGradReducer(parameters, mean=True, degree=self._world_size)
 
     @contextmanager
-    def _behaving(self, training: bool) -> Iterator[None]:
+    def _set_training(self, training: bool) -> Iterator[None]:
         self._model.set_train(training)
         try:
             yield
@@ -439,7 +439,7 @@ class Session:
             self._model.set_train(self._training)
 
     @contextmanager
-    def _untrained_kept(self) -> Iterator[None]:
+    def _restore_untrained(self) -> Iterator[None]:
         self.synchronize()
         before = {name: self.to_numpy(parameter) for name, parameter in self._untrained.items()}
         yield
@@ -448,7 +448,7 @@ class Session:
 
 
 @contextmanager
-def _dropouts_seen() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
+def _record_dropouts() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
     """Sees each call of an operator that drops, a cell's or a model's own: its name, what went in, what came out."""
     seen: list[tuple[str, Tensor, Tensor]] = []
     call = ops.Primitive.__call__

@@ -7,8 +7,8 @@ used. Evaluation, and a training model's ``outputs``, run the model's own code.
 In both modes an operation is queued for MXNet's engine, whose threads compute it; Python goes on meanwhile.
 
 MXNet puts the variance of a batch into the running variance, and PyTorch that of a sample (a sum over one number less).
-What is kept here is MXNet's while steps are taken, and is turned into the other before anybody sees it: see
-``_settle``.
+While steps are taken, MXNet's is kept here; it is converted to PyTorch's before it is read: see
+``_correct_variances``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mxnet import autograd, gluon
 from mxnet.gluon import HybridBlock, nn
 from mxnet.ndarray import NDArray
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
@@ -54,7 +54,7 @@ KNOBS = (
         "value": "{cores}",
         "devices": ("cpu",),
         "reason": (
-            "MXNet takes half of the processors on x86 unless it is told a number, because it takes two for one core: "
+            "MXNet takes half of the processors on x86 unless a number is set, because it takes two for one core: "
             "of two cores one, where the others take both"
         ),
         "source": "MXNet's src/engine/openmp.cc; docs/mxnet.md has what it gives",
@@ -91,7 +91,7 @@ class Session:
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         if precision != "fp32":
-            raise BenchlibError(unknown("precision of mxnet", precision, ("fp32",)))
+            raise BenchlibError(no_such("precision of mxnet", precision, ("fp32",)))
         if device not in DEVICES:
             raise BenchlibError(
                 f"device {device!r}: mxnet has a path to {' and '.join(DEVICES)} only; install a framework that has "
@@ -99,7 +99,7 @@ class Session:
             )
         for name, value in knobs.items():
             if (name, value) != ("subgraph_backend", "MKLDNN"):
-                raise BenchlibError(unknown("knob of mxnet", f"{name}={value}", ["subgraph_backend=MKLDNN"]))
+                raise BenchlibError(no_such("knob of mxnet", f"{name}={value}", ["subgraph_backend=MKLDNN"]))
         if device == "cuda" and not mx.context.num_gpus():
             raise BenchlibError(
                 f"device 'cuda': mxnet {mx.__version__} finds no GPU here; install the build of mxnet for CUDA and its "
@@ -126,7 +126,7 @@ class Session:
         self._trained = {name: parameters[name] for name in self._shapes if parameters[name].grad_req != "null"}
         self._untrained = {name: parameters[name] for name in self._shapes if name not in self._trained}
         check_trained(f"{workload.name} in mxnet", workload.weights(values), self._trained)
-        self._norms = _norms_of(self._model)
+        self._norms = _batch_norms(self._model)
         self._numbers_of: dict[tuple[tuple[int, ...], ...], list[int]] = {}
         compute = module.loss if self._trains else _forward
         if self._graph:
@@ -145,7 +145,7 @@ class Session:
         for name, parameter in (self._trained | self._untrained).items():
             parameter.set_data(self._array(weights[name]))
         self._forget_gradients()
-        self._is_settled()
+        self._keep_variances()
         if self._backend:  # which has taken batch normalisation's weights into those of convolutions, and keeps them
             self._compile()
         if self._trains:
@@ -155,7 +155,7 @@ class Session:
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
-        self._settle()
+        self._correct_variances()
         parameters = self._trained | self._untrained
         return {name: _numpy(parameters[name].data()) for name in self._shapes}
 
@@ -170,7 +170,7 @@ class Session:
         """Queue one step; return its loss (an operator: its output)."""
         self._count(batch)
         if not self._trains:
-            return self._operated(batch)
+            return self._operator_output(batch)
         loss = self._loss_and_gradients(batch)
         self._take_step(self._trained)
         return loss
@@ -184,32 +184,32 @@ class Session:
 
     def outputs(self, batch: tuple[NDArray, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
-        with self._untrained_kept():
+        with self._restore_untrained():
             if not self._trains and training:
-                return (_numpy(self._operated(batch)),)  # an operator's step is its output: what is measured
-            with _behaving(training):
+                return (_numpy(self._operator_output(batch)),)  # an operator's step is its output: what is measured
+            with _set_training(training):
                 outputs = self._model(*batch[: -self._targets])
             return tuple(map(_numpy, outputs if isinstance(outputs, tuple) else (outputs,)))
 
     def predictions(self, batch: tuple[NDArray, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
-        self._settle()
-        with _behaving(training=False):
+        self._correct_variances()
+        with _set_training(training=False):
             return self._module.predict(self._model, batch[: -self._targets]).asnumpy()
 
     def gradients(self, batch: tuple[NDArray, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
-        with self._untrained_kept():
+        with self._restore_untrained():
             if self._trains:
                 self._loss_and_gradients(batch)
             elif self._training and self._values["passes"] == "forward+backward":
-                self._operated(batch)  # the step that is timed, whether it goes back or not
+                self._operator_output(batch)  # the step that is timed, whether it goes back or not
             elif self._training:
                 self._output_and_gradients(batch, self._network, training=True)
             else:  # in evaluation oneDNN's pooling remembers no maxima, and its gradient is of what it has not written
-                with _statistics_fixed(self._norms):
+                with _fix_statistics(self._norms):
                     self._output_and_gradients(batch, self._model, training=True)
             gradients = {} if self._trains else {"input": batch[0].grad}
             gradients |= {name: parameter.grad() for name, parameter in self._trained.items()}
@@ -228,10 +228,10 @@ class Session:
             self._take_step(given)
 
     def dropouts(self, batch: tuple[NDArray, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
         own code, operation by operation, because nothing can look into a graph.
         """
-        with self._untrained_kept(), _behaving(training), _dropouts_seen() as seen:
+        with self._restore_untrained(), _set_training(training), _record_dropouts() as seen:
             if training:
                 self._module.loss(self._model, batch)
             else:
@@ -239,7 +239,7 @@ class Session:
             return [("Dropout", _numpy(given), _numpy(left)) for given, left in seen]
 
     def to_numpy(self, value: NDArray) -> np.ndarray:
-        """What :meth:`step` returned, as a float32 copy; a loss without the dimension that MXNet has to give it."""
+        """The result of :meth:`step`, as a float32 copy; a loss without the dimension that MXNet has to give it."""
         array = _numpy(value)
         return array.reshape(()) if self._trains else array
 
@@ -269,7 +269,7 @@ class Session:
         return {"mxnet": mx.__version__, "openblas": config().decode().split()[1]}
 
     def _compile(self) -> None:
-        """Of the network: what is called next is traced, and compiled anew."""
+        """Compile the network: its next call is traced and compiled again."""
         self._network.hybridize(backend=self._backend, static_alloc=True, static_shape=True)
 
     def _array(self, array: np.ndarray) -> NDArray:
@@ -282,10 +282,10 @@ class Session:
         return loss
 
     def _forget_gradients(self) -> None:
-        """Or an update of some weights would move the others with them."""
+        """Reset the gradients: an update of some weights would move the others with them."""
         for parameter in self._trained.values():
             parameter.zero_grad()
-            parameter.data()._fresh_grad = False  # as Trainer has it: nobody has computed this one
+            parameter.data()._fresh_grad = False  # as in Trainer: this one has not been computed
 
     def _take_step(self, names: Iterable[str]) -> None:
         """The optimizer's, with the gradients of these weights, which are those computed since the last."""
@@ -296,11 +296,11 @@ class Session:
         if self._schedule:
             self._schedule.step()
 
-    def _operated(self, batch: tuple[NDArray, NDArray]) -> NDArray:
+    def _operator_output(self, batch: tuple[NDArray, NDArray]) -> NDArray:
         """The output of an operator's step."""
         if self._backward:
             return self._output_and_gradients(batch, self._network, self._training)
-        with _behaving(self._training):
+        with _set_training(self._training):
             return self._network(batch[0])
 
     @staticmethod
@@ -316,10 +316,10 @@ class Session:
         if not (self._norms and self._training and self._backward):
             return
         if self._counted and batch[0].shape != self._batch[0].shape:
-            self._settle()
+            self._correct_variances()
         self._counted, self._batch = self._counted + 1, batch
 
-    def _settle(self) -> None:
+    def _correct_variances(self) -> None:
         """Turn each running variance into the one that PyTorch would have.
 
         From a variance r, k batches of n numbers for each channel, and momentum m, MXNet makes r m^k + s, where s is
@@ -331,9 +331,9 @@ class Session:
             own = norm.running_var.data().asnumpy().astype(float)
             kept = self._settled[norm] * norm._kwargs["momentum"] ** self._counted
             norm.running_var.set_data(self._array((kept + (own - kept) * number / (number - 1)).astype(np.float32)))
-        self._is_settled()
+        self._keep_variances()
 
-    def _is_settled(self) -> None:
+    def _keep_variances(self) -> None:
         self._counted = 0
         self._settled = {norm: norm.running_var.data().asnumpy().astype(float) for norm in self._norms}
 
@@ -348,7 +348,7 @@ class Session:
                 seen[norm] = given[0].size // given[0].shape[1]
 
             hooks = [norm.register_forward_pre_hook(see) for norm in self._norms]
-            with _behaving(training=False):
+            with _set_training(training=False):
                 self._model(*inputs)
             for hook in hooks:
                 hook.detach()
@@ -356,8 +356,8 @@ class Session:
         return self._numbers_of[shapes]
 
     @contextmanager
-    def _untrained_kept(self) -> Iterator[None]:
-        self._settle()
+    def _restore_untrained(self) -> Iterator[None]:
+        self._correct_variances()
         before = {name: parameter.data().copy() for name, parameter in self._untrained.items()}
         yield
         for name, parameter in self._untrained.items():
@@ -380,12 +380,12 @@ def _forward(model: HybridBlock, inputs: tuple[Any, ...]) -> Any:
     return model(*inputs)
 
 
-def _behaving(training: bool) -> AbstractContextManager:
+def _set_training(training: bool) -> AbstractContextManager:
     return autograd.train_mode() if training else autograd.predict_mode()
 
 
 @contextmanager
-def _statistics_fixed(norms: Iterable[HybridBlock]) -> Iterator[None]:
+def _fix_statistics(norms: Iterable[HybridBlock]) -> Iterator[None]:
     """Has batch normalisation that runs as in training keep to its running statistics, as in evaluation."""
     for norm in norms:
         norm._kwargs["use_global_stats"] = True
@@ -397,7 +397,7 @@ def _statistics_fixed(norms: Iterable[HybridBlock]) -> Iterator[None]:
 
 
 @contextmanager
-def _dropouts_seen() -> Iterator[list[tuple[NDArray, NDArray]]]:
+def _record_dropouts() -> Iterator[list[tuple[NDArray, NDArray]]]:
     """Sees each call of the operator that drops, a block's or a model's own: what went in, what came out."""
     seen: list[tuple[NDArray, NDArray]] = []
     drop = mx.nd.Dropout
@@ -423,7 +423,7 @@ def _named_parameters(model: HybridBlock) -> dict[str, gluon.Parameter]:
     return named
 
 
-def _norms_of(model: HybridBlock) -> list[HybridBlock]:
+def _batch_norms(model: HybridBlock) -> list[HybridBlock]:
     norms: list[HybridBlock] = []
     model.apply(lambda block: norms.append(block) if isinstance(block, nn.BatchNorm) else None)
     return norms

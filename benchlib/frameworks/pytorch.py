@@ -26,7 +26,7 @@ from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 from torch.overrides import TorchFunctionMode
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
@@ -103,7 +103,7 @@ KNOBS = (
         "when": "always",
         "devices": ("cpu", "cuda", "npu", "xpu"),
         "reason": (
-            "every process compiles anew, so that first steps can be compared: a cache would favour whoever comes later"
+            "every process compiles again, so that first steps can be compared: a cache would favour later processes"
         ),
         "source": "PyTorch documentation, 'Compile Time Caching in torch.compile'",
     },
@@ -129,7 +129,7 @@ class Session:
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         if precision not in PRECISIONS:
-            raise BenchlibError(unknown("precision of pytorch", precision, PRECISIONS))
+            raise BenchlibError(no_such("precision of pytorch", precision, PRECISIONS))
         self._device = _device(device)
         self._graph = mode == "graph"
         self._autocast = _AUTOCAST.get(precision)
@@ -162,7 +162,7 @@ class Session:
         self._module, self._values, self._targets = module, values, workload.targets
         self._model = module.build(values).to(self._device)
         for tensor in [*self._model.parameters(), *self._model.buffers()]:
-            tensor.data = self._placed(tensor.data)
+            tensor.data = self._place(tensor.data)
         self._training = not workload.evaluates
         self._model.train(self._training)
         self._trained = dict(self._model.named_parameters())
@@ -175,7 +175,7 @@ class Session:
             network = DistributedDataParallel(self._model) if self._parallel else self._model
 
             def loss(batch: tuple[Tensor, ...]) -> Tensor:
-                with self._mixed():
+                with self._mixed_precision():
                     return module.loss(network, batch)
 
             self._loss = torch.compile(loss, dynamic=False) if self._graph else loss
@@ -185,7 +185,7 @@ class Session:
         else:
 
             def operator(inputs: Tensor) -> Tensor:
-                with self._mixed():
+                with self._mixed_precision():
                     return self._model(inputs)
 
             self._operator = torch.compile(operator, dynamic=False) if self._graph else operator
@@ -211,7 +211,7 @@ class Session:
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
         """A batch on the device: the sample's arrays, whole numbers as int64; or (input, gradient of the output)."""
-        tensors = [self._placed(torch.tensor(array, device=self._device)) for array in arrays]
+        tensors = [self._place(torch.tensor(array, device=self._device)) for array in arrays]
         if self._trains:
             return tuple(tensor if tensor.is_floating_point() else tensor.long() for tensor in tensors)
         inputs, gradient = tensors
@@ -250,23 +250,23 @@ class Session:
     def outputs(self, batch: tuple[Tensor, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         if not self._trains and training:
-            with self._untrained_kept():
+            with self._restore_untrained():
                 return (self.to_numpy(self.step(batch)),)  # an operator's step is its output: this is what is measured
-        with self._untrained_kept(), self._behaving(training):
-            with torch.no_grad(), self._mixed():
+        with self._restore_untrained(), self._set_training(training):
+            with torch.no_grad(), self._mixed_precision():
                 found = self._model(*batch[: -self._targets])
             return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
-        with self._behaving(training=False), torch.no_grad(), self._mixed():
+        with self._set_training(training=False), torch.no_grad(), self._mixed_precision():
             return self._module.predict(self._model, batch[: -self._targets]).cpu().numpy()
 
     def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
-        with self._untrained_kept():
+        with self._restore_untrained():
             if not self._trains and self._values["passes"] == "forward+backward":
                 return self._gradients_of_step(batch)
             if self._trains:
@@ -288,13 +288,13 @@ class Session:
         for number in range(steps):
             self._optimizer.zero_grad(set_to_none=True)  # of whom none is given it leaves alone
             for name, gradient in ready[number % len(ready)].items():
-                self._trained[name].grad = self._placed(gradient.clone())  # clipping writes to it
+                self._trained[name].grad = self._place(gradient.clone())  # clipping writes to it
             self._take_step()
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left."""
-        seen, behaving = _Dropouts(), nullcontext() if training else self._behaving(training=False)
-        with self._untrained_kept(), behaving, torch.no_grad(), self._mixed(), seen:
+        """The input and the output of each dropout of a forward pass and, in training, of the loss."""
+        seen, behaving = _Dropouts(), nullcontext() if training else self._set_training(training=False)
+        with self._restore_untrained(), behaving, torch.no_grad(), self._mixed_precision(), seen:
             if training:
                 self._module.loss(self._model, batch)
             else:
@@ -373,9 +373,9 @@ class Session:
             torch.set_float32_matmul_precision(value)
         else:
             known = ("channels_last=on", "cudnn_benchmark=on", "float32_matmul_precision=high")
-            raise BenchlibError(unknown("knob of pytorch", f"{name}={value}", known))
+            raise BenchlibError(no_such("knob of pytorch", f"{name}={value}", known))
 
-    def _placed(self, tensor: Tensor) -> Tensor:
+    def _place(self, tensor: Tensor) -> Tensor:
         return tensor.to(memory_format=self._layouts[tensor.dim()]) if tensor.dim() in self._layouts else tensor
 
     def _output_and_gradients(self, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -385,7 +385,7 @@ class Session:
         return output.detach(), gradients
 
     def _gradients_of_step(self, batch: tuple[Tensor, Tensor]) -> dict[str, np.ndarray]:
-        """What an operator's step computes and throws away, seen meanwhile; what it leaves out is not among them."""
+        """The gradients that an operator's step computes and discards; those that it leaves out are not there."""
         seen: dict[str, Tensor] = {}
         tensors = {"input": batch[0], **self._trained}
         hooks = [one.register_hook(partial(seen.__setitem__, name)) for name, one in tensors.items()]
@@ -394,11 +394,11 @@ class Session:
             hook.remove()
         return {name: self.to_numpy(seen[name]) for name in tensors if name in seen}
 
-    def _mixed(self) -> AbstractContextManager:
+    def _mixed_precision(self) -> AbstractContextManager:
         return torch.autocast(self._device.type, self._autocast) if self._autocast else nullcontext()
 
     @contextmanager
-    def _behaving(self, training: bool) -> Iterator[None]:
+    def _set_training(self, training: bool) -> Iterator[None]:
         self._model.train(training)
         try:
             yield
@@ -406,7 +406,7 @@ class Session:
             self._model.train(self._training)
 
     @contextmanager
-    def _untrained_kept(self) -> Iterator[None]:
+    def _restore_untrained(self) -> Iterator[None]:
         before = {name: tensor.clone() for name, tensor in self._untrained.items()}
         yield
         for name, tensor in self._untrained.items():
@@ -428,11 +428,11 @@ class _Dropouts(TorchFunctionMode):
             self.all.append((name, given, left.clone()))
             return left
         if name == "scaled_dot_product_attention":
-            self.all.append((name, *_of_attention(function, *args, **kwargs)))
+            self.all.append((name, *_attention_weights(function, *args, **kwargs)))
         return function(*args, **kwargs)
 
 
-def _of_attention(
+def _attention_weights(
     attend: Callable, query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p=0.0, **others
 ) -> tuple[Tensor, Tensor]:
     """The weights of an attention that is one operator, without and with its dropout: with the identity in place of the

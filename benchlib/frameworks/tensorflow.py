@@ -34,7 +34,7 @@ from keras import layers
 from tensorflow import Tensor
 from tensorflow.python.util import _pywrap_util_port  # private: nothing public says whether oneDNN is in force
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
@@ -89,10 +89,10 @@ class Session:
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         if precision not in PRECISIONS:
-            raise BenchlibError(unknown("precision of tensorflow", precision, PRECISIONS))
+            raise BenchlibError(no_such("precision of tensorflow", precision, PRECISIONS))
         for name in knobs:
             raise BenchlibError(f"knob {name!r}: tensorflow has no such setting")
-        self._device = _use(device)
+        self._device = _select_device(device)
         self._mode = mode
         self._half = precision == "fp16"
         keras.config.set_dtype_policy(_POLICIES[precision])
@@ -105,7 +105,7 @@ class Session:
         self._module, self._targets, training = module, workload.targets, not workload.evaluates
         self._model = model = module.build(values)
         every = {layout.name: layout for layout in _layouts(model)}
-        shapes = {name: layout.outside(np.empty(layout.variable.shape)).shape for name, layout in every.items()}
+        shapes = {name: layout.to_workload(np.empty(layout.variable.shape)).shape for name, layout in every.items()}
         check_weights(f"{workload.name} in tensorflow", self._shapes, shapes)
         self._layouts = {name: every[name] for name in self._shapes}
         self._trained = {name: one.variable for name, one in self._layouts.items() if one.variable.trainable}
@@ -139,7 +139,7 @@ class Session:
                 found = _dense(tape.gradient(scaled, weights))
                 return {name: gradient / factor for name, gradient in zip(self._trained, found, strict=True)}
 
-            self._update = self._compiled(update)
+            self._update = self._compile(update)
         else:
             backward = values["passes"] == "forward+backward"
 
@@ -152,27 +152,27 @@ class Session:
                 return output, dict(zip(("input", *self._trained), found, strict=True))
 
             def step(batch: tuple[Tensor, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-                # A step returns the gradients too, or a graph would leave out what nobody asks for.
+                # A step returns the gradients, too: a graph would leave out unused results.
                 return output_and_gradients(batch) if backward else (model(batch[0], training=training), {})
 
             def gradients(batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
                 return output_and_gradients(batch)[1]
 
-        self._step = self._compiled(step)
+        self._step = self._compile(step)
         self._of_step = not self._trains and backward  # what is measured is what is compared
-        self._gradients = self._compiled(gradients)
+        self._gradients = self._compile(gradients)
         self._outputs = {
-            training: self._compiled(lambda inputs, training=training: model(*inputs, training=training))
+            training: self._compile(lambda inputs, training=training: model(*inputs, training=training))
             for training in (True, False)
         }
         predict = getattr(module, "predict", None)
-        self._predict = self._compiled(lambda inputs: predict(model, inputs)) if predict else None
+        self._predict = self._compile(lambda inputs: predict(model, inputs)) if predict else None
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for tensorflow", self._shapes, {name: array.shape for name, array in weights.items()})
         for name, layout in self._layouts.items():
-            layout.variable.assign(layout.inside(np.asarray(weights[name], np.float32)))
+            layout.variable.assign(layout.to_framework(np.asarray(weights[name], np.float32)))
         if self._trains:
             for variable, number in self._start:
                 variable.assign(tf.fill(variable.shape, tf.cast(number, variable.dtype)))
@@ -181,7 +181,7 @@ class Session:
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
-        return {name: layout.outside(layout.variable.numpy()) for name, layout in self._layouts.items()}
+        return {name: layout.to_workload(layout.variable.numpy()) for name, layout in self._layouts.items()}
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
         """A batch on the device, images with the channels innermost: the sample's arrays, whole numbers as int32; or
@@ -202,7 +202,7 @@ class Session:
 
     def outputs(self, batch: tuple[Tensor, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
-        with self._untrained_kept():
+        with self._restore_untrained():
             if not self._trains and training:
                 outputs = self.step(batch)  # an operator's step is its output: what is measured
             else:
@@ -211,33 +211,33 @@ class Session:
         return tuple(map(self.to_numpy, outputs))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        """The predictions for a batch's inputs, in evaluation behaviour."""
         if self._predict is None:
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
         return self._predict(batch[: -self._targets]).numpy()
 
     def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
-        with self._untrained_kept():
+        with self._restore_untrained():
             gradients = dict(self._step(batch)[1] if self._of_step else self._gradients(batch))
         of_input = {} if self._trains else {"input": self.to_numpy(gradients.pop("input"))}
-        return of_input | {name: self._layouts[name].outside(_copy(gradient)) for name, gradient in gradients.items()}
+        return of_input | {name: self._layouts[name].to_workload(_copy(array)) for name, array in gradients.items()}
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
         scale = self._optimizer.dynamic_scale.numpy() if self._half else np.float32(1)
         ready = [
-            {name: tf.constant(self._layouts[name].inside(array) * scale) for name, array in one.items()}
+            {name: tf.constant(self._layouts[name].to_framework(array) * scale) for name, array in one.items()}
             for one in gradients
         ]
         for number in range(steps):
             self._update(ready[number % len(ready)])
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
         own code in eager mode, because nothing can look into a graph.
         """
-        with self._untrained_kept(), _dropouts_seen() as seen:
+        with self._restore_untrained(), _record_dropouts() as seen:
             if training:
                 self._module.loss(self._model, batch)
             else:
@@ -290,13 +290,13 @@ class Session:
         names = {"cuda": "cuda_version", "cudnn": "cudnn_version"}
         return {**versions, **{name: str(built[key]) for name, key in names.items() if key in built}}
 
-    def _compiled(self, function: Callable) -> Callable:
+    def _compile(self, function: Callable) -> Callable:
         if self._mode == "eager":
             return function
         return tf.function(function, autograph=False, jit_compile=True if self._mode == "graph-xla" else None)
 
     @contextmanager
-    def _untrained_kept(self) -> Iterator[None]:
+    def _restore_untrained(self) -> Iterator[None]:
         before = [variable.numpy() for variable in self._untrained]
         yield
         for variable, array in zip(self._untrained, before, strict=True):
@@ -314,7 +314,7 @@ class _Layout:
         self._turned = len(variable.shape) > 1 and (recurrent or isinstance(layer, layers.Conv2D | layers.Dense))
         self._image = getattr(layer, "image", None) if self._turned else None
 
-    def inside(self, array: np.ndarray) -> np.ndarray:
+    def to_framework(self, array: np.ndarray) -> np.ndarray:
         """From the workload's (outputs, inputs, ...) to (..., inputs, outputs)."""
         if self._image:  # the workload has all places of an image, channel by channel, in one dimension
             *sides, channels = self._image
@@ -322,8 +322,8 @@ class _Layout:
         array = self._in_order(array, self._gates)
         return np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2))) if self._turned else array
 
-    def outside(self, array: np.ndarray) -> np.ndarray:
-        """And back, as a copy."""
+    def to_workload(self, array: np.ndarray) -> np.ndarray:
+        """From (..., inputs, outputs) to the workload's layout, as a copy."""
         if self._turned:
             array = np.moveaxis(array, (-1, -2), (0, 1))
         if self._image:
@@ -339,7 +339,7 @@ class _Layout:
 
 
 def _layouts(layer: keras.Layer, path: str = "") -> Iterator[_Layout]:
-    """Of all weights and running statistics of a model, by the names of the attributes that its layers are."""
+    """The layouts of all weights and running statistics of a model, by the names of its layers' attributes."""
     inner = list(_layers_of(layer))
     of_inner = {id(variable) for _, one in inner for variable in one.weights}
     for variable in layer.weights:
@@ -370,7 +370,7 @@ def _dense(gradients: Sequence[Tensor | tf.IndexedSlices]) -> list[Tensor]:
 
 
 @contextmanager
-def _dropouts_seen() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
+def _record_dropouts() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
     """Sees each call of a function that drops, a layer's or a model's own: its name, what went in, what came out."""
     seen: list[tuple[str, Tensor, Tensor]] = []
 
@@ -392,7 +392,7 @@ def _dropouts_seen() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
             setattr(module, name, drop)
 
 
-def _use(device: str) -> str:
+def _select_device(device: str) -> str:
     """Have this process use a device, and no other; what TensorFlow calls it."""
     if device not in DEVICES:
         raise BenchlibError(

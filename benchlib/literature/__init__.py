@@ -1,4 +1,4 @@
-"""What the works published, and verdicts on their claims from the tidy frames of notebooks.
+"""The published claims, and verdicts on them from the tidy frames of notebooks.
 
 A claim (``works.yaml``) has a rule: a query of a notebook's frame, a direction, and a test that makes cases of the rows
 (:mod:`evidence`). A case, a number with its 95 % interval, supports the claim, contradicts it or leaves it open. All

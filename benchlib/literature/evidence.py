@@ -43,7 +43,7 @@ def find(claim: Claim, frames: Mapping[str, pd.DataFrame]) -> tuple[list[Case], 
     """The cases of a claim, those of a group together, and what is missing of what it names."""
     cases, missing = [], []
     for part in claim.rule.rows:
-        rows = _selected(part, frames)
+        rows = _select_rows(part, frames)
         known = rows["estimate"].notna()
         lost = rows[~known & ((rows["why"] == DISTURBED) | bool(part.lost))]
         answered = pd.concat([rows[known], lost])
@@ -56,7 +56,7 @@ def find(claim: Claim, frames: Mapping[str, pd.DataFrame]) -> tuple[list[Case], 
     return sorted(cases, key=lambda one: groups.index(one["group"])), missing
 
 
-def bearing(ratio: Interval, margin: float, alike: float | None = None) -> tuple[str, str]:
+def judge_ratio(ratio: Interval, margin: float, alike: float | None = None) -> tuple[str, str]:
     """How a ratio in the direction of a claim bears on it, and why: one that is the same within the margin contradicts
     it. Of a claim that things are ``alike``: an interval within that factor of 1 supports it.
     """
@@ -76,7 +76,7 @@ def bearing(ratio: Interval, margin: float, alike: float | None = None) -> tuple
 def _ratios(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """Each row is a ratio."""
     for _, row in rows.iterrows():
-        yield _of_ratio(claim, part, _inverse(row) if part.inverse else _interval(row), [row])
+        yield _ratio_case(claim, part, _invert(row) if part.inverse else _interval(row), [row])
 
 
 def _pairs(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
@@ -88,11 +88,11 @@ def _pairs(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     each = ([row for _, row in _query(rows, query).iterrows()] for query in (part.one, part.over))
     for one, other in itertools.product(*each):
         if one[part.match].equals(other[part.match]):
-            yield _of_ratio(claim, part, _over(_interval(one), _interval(other)), [one, other])
+            yield _ratio_case(claim, part, _divide(_interval(one), _interval(other)), [one, other])
 
 
-def _crossing(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
-    """Of each operator the ratios at both ends of its sizes; and which of two crosses first."""
+def _crossings(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
+    """The ratios of each operator at both ends of its sizes; and which of two crosses first."""
     (late, early), ordered = claim.rule.crosses, False
     rows = rows.assign(passes=tidy.hyperparameter(rows, "passes")).sort_values(["parameters", "million_multiply_adds"])
     for (passes, who), of_all in rows.groupby(["passes", "subject"], sort=False):
@@ -102,12 +102,12 @@ def _crossing(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
             if few["parameters"] == many["parameters"]:
                 yield f"{operator}, {passes}, with two numbers of parameters"
                 continue
-            for words, row, ratio in (("slower", few, _inverse(few)), ("faster", many, _interval(many))):
-                yield _of_ratio(claim, part, ratio, [row], own=f"{words} at {row['parameters']:,} parameters")
+            for words, row, ratio in (("slower", few, _invert(few)), ("faster", many, _interval(many))):
+                yield _ratio_case(claim, part, ratio, [row], own=f"{words} at {row['parameters']:,} parameters")
             sizes[operator] = own
         if {late, early} <= set(sizes):
             ordered, rows = True, [*pd.concat([sizes[late], sizes[early]]).iloc]
-            (late_until, late_from), (early_until, early_from) = ends = [_sides(sizes[name]) for name in (late, early)]
+            (late_until, late_from), (early_until, early_from) = ends = [_ends(sizes[name]) for name in (late, early)]
             bears, why = OPEN, "the sizes do not tell which crosses first"
             if late_until >= early_from or early_until >= late_from:
                 bears, why = SUPPORTS if late_until >= early_from else CONTRADICTS, ""
@@ -119,7 +119,7 @@ def _crossing(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
         yield f"{late} and {early}, each with two numbers of parameters, for which of them crosses first"
 
 
-def _sides(rows: pd.DataFrame) -> tuple[float, float]:
+def _ends(rows: pd.DataFrame) -> tuple[float, float]:
     """The most parameters at which the baseline is faster, and the fewest at which the other is, by their verdicts; nan
     where that is not shown, or they cross more than once.
     """
@@ -166,13 +166,13 @@ def _maximum(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
         yield f"values of the {words} no farther from {rule.best:g} than {' and '.join(f'{end:g}' for end in theirs)}"
 
 
-TESTS = {"ratios": _ratios, "pairs": _pairs, "crossing": _crossing, "maximum": _maximum}  # by what rules call them
+TESTS = {"ratios": _ratios, "pairs": _pairs, "crossing": _crossings, "maximum": _maximum}  # by what rules call them
 
 
-def _of_ratio(claim: Claim, part: Query, ratio: Interval, rows: list[pd.Series], **texts: str) -> Case:
+def _ratio_case(claim: Claim, part: Query, ratio: Interval, rows: list[pd.Series], **texts: str) -> Case:
     """The case of a ratio that was made of these rows; one whose comparison's A/A is in doubt leaves the claim open."""
     first, controlled, alike = rows[0], part.quantity in CONTROLLED, claim.rule.alike
-    bears, why = bearing(ratio, first["margin"], alike)
+    bears, why = judge_ratio(ratio, first["margin"], alike)
     if doubt := next(filter(None, map(_doubt, rows)), "") if controlled else "":
         bears, why = OPEN, doubt
     ends = (ratio.estimate, ratio.low, ratio.high)
@@ -189,14 +189,14 @@ def _case(claim: Claim, part: Query, rows: list[pd.Series], bears: str, why: str
     group, own, setting = (text.format(**columns) for text in texts.values())
     return dict.fromkeys(SHOWN, math.nan) | {
         **{"claim": claim.id, "case": f"{group}, {own}" if own else group, "group": group, "setting": setting},
-        **{"otherwise": said or None, "bears": bears, "why": why, "differs": _differs(claim, row)},
+        **{"otherwise": said or None, "bears": bears, "why": why, "differs": _list_differences(claim, row)},
         **{"notebook": part.notebook, "margin": row["margin"]},
         "published_ratio": claim.published.get(row["workload"], claim.published.get(row["framework"], math.nan)),
-        tables.FILES: tables.together(one["files"] for one in rows if pd.notna(one["files"])),
+        tables.FILES: tables.join_files(one["files"] for one in rows if pd.notna(one["files"])),
     }
 
 
-def _differs(claim: Claim, row: pd.Series) -> list[str]:
+def _list_differences(claim: Claim, row: pd.Series) -> list[str]:
     """How what a row was measured with differs from what the work says that it trained."""
     name, used, epochs, of = row["workload"], sources()[claim.source].used, claim.rule.epochs, works()["thresholds"]
     if workloads.load(name).kind != "training":
@@ -212,7 +212,7 @@ def _differs(claim: Claim, row: pd.Series) -> list[str]:
     return [how for how, so in differs.items() if so]
 
 
-def _selected(part: Query, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def _select_rows(part: Query, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The rows that a rule asks for; none where their notebook has no frame."""
     frame = frames[part.notebook] if part.notebook in frames else tidy.of_rows([])
     rows = frame[frame["quantity"] == part.quantity]
@@ -238,11 +238,11 @@ def _interval(row: pd.Series) -> Interval:
     return Interval(row["estimate"], row["low"], row["high"], row["processes"])
 
 
-def _inverse(row: pd.Series) -> Interval:
+def _invert(row: pd.Series) -> Interval:
     return _interval(row).map(lambda value: 1 / value)
 
 
-def _over(one: Interval, other: Interval) -> Interval:
+def _divide(one: Interval, other: Interval) -> Interval:
     """The ratio of two estimates, their half-widths combined on the scale of logarithms as of independent ones."""
     estimate = one.estimate / other.estimate
     if not (one.low > 0 and other.low > 0):

@@ -43,7 +43,7 @@ class Judged:
         return [f"Of {len(self.claims)} published claims: {counted}."]
 
     def pictures(self) -> dict[str, OfCases]:
-        """Of each claim about ratios, on as many pages as it takes."""
+        """The pictures of each claim about ratios, on as many pages as it takes."""
         every, says = {}, self.claims.set_index("claim")["says"]
         for claim, own in self.cases.dropna(subset="claimed_ratio").groupby("claim", sort=False):
             for page, start in enumerate(range(0, len(own), MOST), start=1):
@@ -65,7 +65,7 @@ class OfCases(Picture):
         rows = rows.assign(**beside, quantity="claimed_ratio", part=0, label=rows["case"], framework="")
         return super().draw(SimpleNamespace(frame=rows, margin=rows["margin"].max()))
 
-    def shown(self, result: Any) -> pd.DataFrame:
+    def shown_rows(self, result: Any) -> pd.DataFrame:
         return self.cases[[*SHOWN]]
 
 
@@ -90,8 +90,8 @@ def verdict_of(cases: list[Case], missing: list[str]) -> str:
 
 
 def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapping[str, str]) -> dict[str, Any]:
-    verdict, files = verdict_of(cases, missing), tables.together(case[tables.FILES] for case in cases)
-    short, told = _short(claim, verdict, cases), _measured(cases)
+    verdict, files = verdict_of(cases, missing), tables.join_files(case[tables.FILES] for case in cases)
+    short, measured = _short(claim, verdict, cases), _measured(cases)
     here = dict.fromkeys(places.get(file, "a machine that is not known") for file in files.split())
     machines = f", on {' and on '.join(here)}" if here and verdict != NOT_MEASURED else ""
     takes = [*missing, *([f"no rule tests {claim.untested}"] if claim.untested else [])]
@@ -102,19 +102,19 @@ def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapp
         "says": claim.says,
         "published_on": f"{claim.device} ({works.sources()[claim.source].short})",
         "published": ", ".join(f"{of} {value:g}" for of, value in claim.published.items()) or MISSING,
-        "measured_here": told or MISSING,
+        "measured_here": measured or MISSING,
         "verdict_here": f"{(UNDECIDED if undecided else verdict).capitalize()}{short}{machines}",
         "takes": "; ".join(takes) or MISSING,
         "doubt": claim.doubt or MISSING,
         tables.FILES: files,
         "verdict": verdict,
         "undecided": undecided,
-        "here": ": ".join(filter(None, [short.strip(", "), told])),
+        "here": ": ".join(filter(None, [short.strip(", "), measured])),
     }
 
 
 def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
-    """What a verdict is short of: the published size, what no rule tests, a decision, the work's own data."""
+    """The limits of a verdict: the published size, what no rule tests, a decision, the work's own data."""
     if verdict == NOT_MEASURED:
         return " in full" if cases else ""
     bears = {NOT_REPRODUCED: CONTRADICTS, NO_DIFFERENCE: OPEN}.get(verdict)
@@ -123,12 +123,12 @@ def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
     alike = f" beyond a factor of {claim.rule.alike:g}, nor excluded" if claim.rule.alike else ""
     first = (alike if verdict == NO_DIFFERENCE else "") + (f" ({'; '.join(why)})" if why else "")
     done = {"in direction": claim.published, f"but not tested: {claim.untested}": claim.untested}
-    told = [how for how, so in done.items() if so and verdict == REPRODUCED]
-    return ", ".join([first, *told, *dict.fromkeys(how for case in cases for how in case["differs"])])
+    reasons = [how for how, so in done.items() if so and verdict == REPRODUCED]
+    return ", ".join([first, *reasons, *dict.fromkeys(how for case in cases for how in case["differs"])])
 
 
 def _measured(cases: list[Case]) -> str:
-    """What was measured: a case in full; of several with which data, and how many bear how."""
+    """The measured cases: one in full; of several the data, and how many bear how."""
     settings = " / ".join(dict.fromkeys(case["setting"] for case in cases if case["setting"]))
     beside = f" ({settings})" if settings else ""
     same = Counter(case["why"] for case in cases if case["bears"] == CONTRADICTS and case["why"])

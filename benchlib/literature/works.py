@@ -1,4 +1,4 @@
-"""What the works that are reproduced here published: sources, claims and figures, in ``works.yaml``."""
+"""The published results that are reproduced here: sources, claims and figures, in ``works.yaml``."""
 
 from __future__ import annotations
 

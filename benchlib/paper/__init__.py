@@ -1,1 +1,1 @@
-"""What goes into a paper: an appendix, and the way from a number back to its measurements."""
+"""Material for a paper: an appendix, and the trace of a number to its measurements."""

@@ -22,8 +22,8 @@ from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.report.export import export_html
 from benchlib.report.pdf import NoBrowser, print_pdf
-from benchlib.suite.plan import REPORT, parameter_files
-from benchlib.suite.run_lock import alone
+from benchlib.suite.profile import REPORT, parameter_files
+from benchlib.suite.run_lock import hold_lock
 
 LOCK = "requirements.lock"
 PROJECT = ("pyproject.toml", "CITATION.cff", "LICENSE")
@@ -36,7 +36,7 @@ def make(profile: str, outputs: Path | None, code: bool, paper: str) -> int:
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder} has no results: make them with: python -m benchlib run --profile {profile}")
     partial, appendix, packed = folder / ".partial-appendix", folder / "appendix", folder / ".partial-appendix.zip"
-    with alone(folder):
+    with hold_lock(folder):
         shutil.rmtree(partial, ignore_errors=True)
         try:
             bundle = _Bundle(profile, folder, partial, wanted)
@@ -138,7 +138,7 @@ class _Bundle:
         self.files[path] = {"notebook": notebook, "sha256": hashlib.sha256(written).hexdigest()}
 
     def _portable(self, text: str) -> str:
-        """With words in place of folders of the machine: of the results, the project, its environment, the user."""
+        """Replace the machine's folders by words: of the results, the project, its environment, the user."""
         names = {str(Path(one["interpreter"]).parent.parent): "<environment>" for one in self.records.values()}
         names |= {str(Path.home()): "<home>", str(Path.cwd()): "<project>", str(self.folder.resolve()): "<results>"}
         for folder in sorted(names.keys() - {"/"}, key=len, reverse=True):

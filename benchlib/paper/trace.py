@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from benchlib import latex, manifest, variables
+from benchlib import env_vars, latex, manifest
 from benchlib.cache import Measurement, Store, load
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
@@ -99,7 +99,7 @@ def _figure(file: Path, folder: Path) -> list[Number]:
     content = file.read_bytes()
     same = [one for one in sorted(folder.glob(f"figures/[!.]*{file.suffix}")) if one.read_bytes() == content]
     stem = same[0].stem if same else file.stem
-    rows = [row for table in sorted(folder.glob(f"*/{stem}.csv"))[:1] for row in _of_csv(table)]
+    rows = [row for table in sorted(folder.glob(f"*/{stem}.csv"))[:1] for row in _read_csv(table)]
     keys = tuple(dict.fromkeys(key for row in rows for key in row.keys))
     other = "" if same else f"{file.name} is none of the figures in {folder}: it is older, or was changed"
     return [Number(stem, file.name, keys, other)]
@@ -107,7 +107,7 @@ def _figure(file: Path, folder: Path) -> list[Number]:
 
 def _table(file: Path, folder: Path) -> list[Number]:
     """The rows and macros of a file."""
-    read, pattern = (_of_latex, "tables/[!.]*.tex") if file.suffix == ".tex" else (_of_csv, f"*/{file.stem}.csv")
+    read, pattern = (_read_latex, "tables/[!.]*.tex") if file.suffix == ".tex" else (_read_csv, f"*/{file.stem}.csv")
     present, every = defaultdict(list), []
     for original in [file] if folder_of(file) == folder.resolve() else sorted(folder.glob(pattern)):
         for number in read(original):
@@ -126,7 +126,7 @@ def _text(file: Path) -> str:
     return file.read_text("utf-16" if utf_16 else "utf-8-sig", errors="replace")
 
 
-def _of_csv(file: Path) -> list[Number]:
+def _read_csv(file: Path) -> list[Number]:
     text = _text(file)
     separator = max(",;\t", key=text.partition("\n")[0].count)  # as spreadsheets of many languages save it
     decimal = "," if re.search(r"[;\t]-?\d+,\d+[;\t\r\n]", text) else "."
@@ -147,7 +147,7 @@ def _of_csv(file: Path) -> list[Number]:
     return found
 
 
-def _of_latex(file: Path) -> list[Number]:
+def _read_latex(file: Path) -> list[Number]:
     """Macros by their names; rows by their table's label and their cells before the first number."""
     found, table, in_body = [], "", False
     for line in _text(file).splitlines():
@@ -177,7 +177,7 @@ def _source(key: str, folder: Path, wrong: Mapping[str, str]) -> Source:
     try:
         if (measured := store.load(key)) is not None:
             says = [_process(one) for one in measured]
-            changes = [change for one in measured for change in _changed(one, folder / "inputs")]
+            changes = [change for one in measured for change in _list_changes(one, folder / "inputs")]
         elif (one := load(Certificate, path)) is not None:
             trained = [f"{one.training} steps of training compared"] if one.training else []
             says = ["; ".join([f"certificate: {one.condition}: {one.verdict}", *trained, *_versions(one)])]
@@ -204,15 +204,15 @@ def _versions(made: Measurement | Certificate) -> list[str]:
     return [", ".join(f"{name} {version}" for name, version in made.versions.items()), made.commit]
 
 
-def _changed(m: Measurement, inputs: Path) -> list[str]:
-    """What of a measurement is not the same here and now; empty: it would get the same key."""
+def _list_changes(m: Measurement, inputs: Path) -> list[str]:
+    """The differences of a measurement from here and now; empty: it would get the same key."""
     condition, framework, environment = m.condition, m.condition.framework, m.condition.environment
     changes = [] if m.code == fingerprint.digest(condition, m.kind) else ["the code has changed since"]
     changes += _differences("another machine", m.machine, here := machine.identity(condition.device), here)
     try:
         if m.knobs:  # else its worker could not be started
-            changes += _differences("other knobs", m.knobs, knobs.of(condition))
-            inherited, names = variables.counting(condition, os.environ), variables.counting_names(condition)
+            changes += _differences("other knobs", m.knobs, knobs.find(condition))
+            inherited, names = env_vars.for_key(condition, os.environ), env_vars.key_names(condition)
             changes += _differences("other libraries", m.inherited, inherited, names)
         if not installed.offers(environment, framework):
             return [*changes, f"{condition.implementation} is not installed here"]
@@ -240,7 +240,7 @@ def _differences(what: str, there: Mapping, here: Mapping, names: Iterable[str] 
 
 @functools.cache
 def _hashes(condition: Condition, seed: int, inputs: Path) -> dict[str, str]:
-    """Of the inputs that a worker would be given here, as it reports them."""
+    """The hashes of the inputs that a worker would be given here, as it reports them."""
     job = prepare_job(condition, seed, inputs)
     weights = service.digest(files.arrays(job.weights))
     return {"data": files.digest(job.data), "weights_file": weights, "order": job.order()}

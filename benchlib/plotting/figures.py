@@ -28,7 +28,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from benchlib import tables
-from benchlib.plotting.style import REACH, Look, looks
+from benchlib.plotting.style import REACH, Look, assign_looks
 from benchlib.stats.comparison import NO_DIFFERENCE, same_within
 
 COLUMN, PAGE = 3.5, tables.PAGE  # inches: a figure is as wide as one column, or as the page
@@ -96,7 +96,7 @@ def ordered_looks(names: Iterable[str]) -> dict[str, Look]:
     """Looks for names that have an order (learning rates): colours go from dark to light with it."""
     names = list(dict.fromkeys(names))
     shades = mpl.colormaps["viridis"](np.linspace(0.0, 0.85, max(len(names), 2)))
-    return {name: replace(look, color=tuple(shades[i])) for i, (name, look) in enumerate(looks(names).items())}
+    return {name: replace(look, color=tuple(shades[i])) for i, (name, look) in enumerate(assign_looks(names).items())}
 
 
 @styled
@@ -147,7 +147,7 @@ def intervals(
             axes.plot(*undecided.T, look.marker, color=GREY, markerfacecolor="white", linestyle="", zorder=4)
     for _, row in rows[rows["estimate"].isna() & rows["hue"].notna()].iterrows():
         if upright:
-            cross(axes, row["at"], 0.04, looks[row["hue"]])
+            draw_cross(axes, row["at"], 0.04, looks[row["hue"]])
         else:
             why, edge = row.get("why"), axes.get_yaxis_transform()
             why = tables.MISSING if pd.isna(why) else why
@@ -179,14 +179,14 @@ def row_panel(
         axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     else:
         axes.set_xscale("log")
-        ratio_axis(axes.xaxis, [*known, *rows.get("target", [])], ends(rows, margin))
+        ratio_axis(axes.xaxis, [*known, *rows.get("target", [])], interval_ends(rows, margin))
     intervals(axes, rows, looks, at, margin=margin, band=band)
     for place, row in zip(at, rows.to_dict("records"), strict=True):
         if pd.notna(target := row.get("target")):
             axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
         if pd.notna(row["estimate"]):
             number = (tables.interval if margin is None else tables.ratio)(row["estimate"], row["low"], row["high"])
-            _beside(axes, place, number if with_ends else number.partition(" ")[0])
+            _draw_text_beside(axes, place, number if with_ends else number.partition(" ")[0])
 
 
 @styled
@@ -239,7 +239,7 @@ def dot_panel(
         look = series[row["hue"]]
         axes.plot(row["at"], row["place"], look.marker, color=look.color, zorder=4, clip_on=False)
         if named:
-            _beside(axes, row["place"], f"{tables.number(row['far'], 2)} {row[named]}")
+            _draw_text_beside(axes, row["place"], f"{tables.number(row['far'], 2)} {row[named]}")
 
 
 def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | None = None) -> None:
@@ -248,7 +248,7 @@ def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | Non
     pad = max((values[-1] / values[0]) ** 0.06, 1.12)
     axes.set(xscale="log", xlim=(values[0] / pad, values[-1] * pad))
     if ticks := values if ticks is None else list(ticks):
-        _fix(axes.xaxis, ticks)
+        _fix_ticks(axes.xaxis, ticks)
     else:
         plain_log_axis(axes.xaxis)
 
@@ -276,7 +276,7 @@ def plain_log_axis(axis: Axis) -> None:
             break
     else:
         ticks = [tick for tick in MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high) if low <= tick <= high]
-    _fix(axis, ticks)
+    _fix_ticks(axis, ticks)
 
 
 @styled
@@ -292,7 +292,7 @@ def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[Legend] =
     figure.draw_without_rendering()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            _thin(axis)
+            _thin_labels(axis)
     return figure
 
 
@@ -309,7 +309,7 @@ def _add_legend(figure: Figure, entries: Sequence[Legend]) -> None:
 
 
 def margin_text(margin: float) -> str:
-    """What a caption says of the band within the margin of 1."""
+    """The caption's sentence on the band within the margin of 1."""
     return f"An interval that lies within the pale band is {same_within(margin)}."
 
 
@@ -349,7 +349,7 @@ def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | 
 
 
 def row_names(axes: Axes) -> list[str]:
-    """What is written at the left of the rows of a panel that has rows."""
+    """The labels at the left of the rows of a panel that has rows."""
     named = isinstance(axes.yaxis.get_major_locator(), FixedLocator) and axes.get_yscale() == "linear"
     return [text.get_text() for text in axes.get_yticklabels()] if named else []
 
@@ -360,14 +360,14 @@ def shares(checks: pd.DataFrame, difference: str = "difference") -> list[float]:
     return [0.0 if one == 0 else one / allowed if allowed else math.inf for one, allowed in pairs]
 
 
-def _beside(axes: Axes, place: float, text: str) -> None:
+def _draw_text_beside(axes: Axes, place: float, text: str) -> None:
     """A text at the right of a row."""
     where = {"xycoords": axes.get_yaxis_transform(), "xytext": (4, 0), "textcoords": "offset points"}
     axes.annotate(text, (1, place), va="center", annotation_clip=False, **where)
 
 
-def ends(rows: pd.DataFrame, margin: float) -> list[float]:
-    """Of the intervals of ratios, of their controls', and of the margin."""
+def interval_ends(rows: pd.DataFrame, margin: float) -> list[float]:
+    """The ends of the intervals of ratios, of their controls', and of the margin."""
     every = [end for name in ("low", "high", "control_low", "control_high") for end in rows[name]]
     return [*every, 1 - margin, 1 + margin]
 
@@ -377,7 +377,7 @@ def _excludes_1(rows: pd.DataFrame) -> pd.Series:
     return (rows["control_low"] > 1) | (rows["control_high"] < 1)
 
 
-def cross(axes: Axes, x: float, height: float, look: Look) -> None:
+def draw_cross(axes: Axes, x: float, height: float, look: Look) -> None:
     """Where a value is missing: a cross at ``x``, at a share of the panel's height."""
     axes.plot(x, height, "x", color=look.color, transform=axes.get_xaxis_transform(), zorder=4)
 
@@ -408,13 +408,13 @@ def side_by_side(series: Iterable[str], values: pd.Series) -> dict[str, float]:
     return {name: math.exp((number - (len(names) - 1) / 2) * spread) for number, name in enumerate(names)}
 
 
-def _fix(axis: Axis, ticks: list[float]) -> None:
+def _fix_ticks(axis: Axis, ticks: list[float]) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6f}".rstrip("0").rstrip(".")))
     axis.set_minor_locator(NullLocator())
 
 
-def _thin(axis: Axis) -> None:
+def _thin_labels(axis: Axis) -> None:
     """Leave out labels of a logarithmic axis that would overlap the one before; their ticks stay, as minor ones."""
     if axis.get_scale() != "log":
         return

@@ -1,4 +1,4 @@
-"""What people read of who was measured: an environment that is called like its framework goes without saying ("jax
+"""Readable names of the measured subjects: an environment that is called like its framework goes without saying ("jax
 graph tuned"), where the framework is not in the default one beside it. A condition's own text says all of it, always.
 """
 
@@ -13,13 +13,13 @@ from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
 from benchlib.tables import spelled
 
-__all__ = ["implementation_of", "implementations", "in_rows", "spelled", "subjects"]
+__all__ = ["implementation_of", "implementations", "name_subjects", "spelled", "subjects"]
 
 Home = tuple[str, str]  # a framework and its environment
 
 
 def implementations(homes: Iterable[Home]) -> dict[Home, str]:
-    """Of those that are shown together, what each is called."""
+    """The names of implementations that are shown together."""
     every = dict.fromkeys(homes)
     return {
         (name, where): name if name == where and (name, DEFAULT) not in every else implementation(name, where)
@@ -28,13 +28,13 @@ def implementations(homes: Iterable[Home]) -> dict[Home, str]:
 
 
 def subjects(conditions: Iterable[Condition]) -> dict[Condition, str]:
-    """Of conditions that are shown together, what the subject of each is called."""
+    """The names of the subjects of conditions that are shown together."""
     every = list(conditions)
     named = implementations((one.framework, one.environment) for one in every)
     return {one: named[one.framework, one.environment] + one.subject.removeprefix(one.implementation) for one in every}
 
 
-def in_rows(rows: pd.DataFrame) -> pd.DataFrame:
+def name_subjects(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of a frame with their subjects, and those of their baselines, as they are called."""
     sides = [side for side in ("", "baseline_") if f"{side}framework" in rows and f"{side}environment" in rows]
     homes = [zip(rows[f"{side}framework"], rows[f"{side}environment"], strict=True) for side in sides]

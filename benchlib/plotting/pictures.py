@@ -22,10 +22,10 @@ from scipy import stats
 from benchlib import metrics, workloads
 from benchlib.plotting import figures, naming
 from benchlib.plotting.figures import Legend
-from benchlib.plotting.style import Look, hue_looks, named_once, subject_looks
+from benchlib.plotting.style import Look, hue_looks, name_once, subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
-from benchlib.stats.training_runs import undisturbed
+from benchlib.stats.training_runs import drop_disturbed
 from benchlib.tables import Result, spelled, wide
 
 Value = str | Callable[[pd.Series], Any]  # a column of the rows, or what to make of a row
@@ -45,7 +45,7 @@ def text(rows: pd.DataFrame, of: Text) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(ABC):
-    """What some rows look like. ``where`` chooses among them, if not all are shown. A row whose ``hue`` is a list is
+    """A drawing of some rows. ``where`` chooses among them, if not all are shown. A row whose ``hue`` is a list is
     drawn once for each of it.
     """
 
@@ -54,8 +54,8 @@ class Panel(ABC):
     margin: ClassVar[bool] = False  # shows what is the same within the margin
 
     def rows(self, result: Result) -> pd.DataFrame:
-        """What it shows of a result, with a column ``hue``, as :func:`named_once`."""
-        rows = named_once(self.source(result))
+        """Its rows of a result, with a column ``hue``, as :func:`name_once`."""
+        rows = name_once(self.source(result))
         if self.where is not None and len(rows):
             rows = rows[self.where(rows).astype(bool)]
         return rows.assign(hue=values(rows, self.hue)).explode("hue", ignore_index=True) if len(rows) else rows
@@ -147,22 +147,22 @@ class Lines(OfQuantity):
             figures.y_axis(axes, rows["estimate"], self.log_y)
         else:
             axes.set_yscale("log")
-            figures.ratio_axis(axes.yaxis, rows["estimate"], figures.ends(rows, margin))
+            figures.ratio_axis(axes.yaxis, rows["estimate"], figures.interval_ends(rows, margin))
 
 
 def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
-    """What an axis of ratios to the first row's baseline is of."""
+    """The label of an axis of ratios to the first row's baseline."""
     return f"throughput relative to{between}{rows['baseline_subject'].iloc[0]}"
 
 
 def metric_of(rows: pd.DataFrame) -> str:
-    """What an axis of the metric of the first row's workload is of."""
+    """The label of an axis of the metric of the first row's workload."""
     return metrics.label(workloads.load(rows["workload"].iloc[0]))
 
 
 def threshold_of(rows: pd.DataFrame) -> float | None:
     """The threshold of the first row's training, in the unit in which people read it."""
-    factor, _ = metrics.readable(workloads.load(rows["workload"].iloc[0]).metric)
+    factor, _ = metrics.readable_unit(workloads.load(rows["workload"].iloc[0]).metric)
     return None if pd.isna(rows["threshold"].iloc[0]) else factor * rows["threshold"].iloc[0]
 
 
@@ -196,8 +196,8 @@ class Points(Panel):
         runs = result.runs
         if not len(runs):
             return runs
-        runs = _readable(runs[runs["epochs"] > 0])  # a run that failed in its first epoch was not watched at all
-        quiet = runs.index.isin(undisturbed(runs).index)
+        runs = _rescale(runs[runs["epochs"] > 0])  # a run that failed in its first epoch was not watched at all
+        quiet = runs.index.isin(drop_disturbed(runs).index)
         return runs.assign(
             censored=~runs["reached"],
             epochs_watched=runs["epochs_to_threshold"].where(runs["reached"], runs["epochs"]),
@@ -234,7 +234,7 @@ class Curves(Panel):
     threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
 
     def source(self, result: Result) -> pd.DataFrame:
-        return _readable(result.curves)
+        return _rescale(result.curves)
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         axes.set(xlabel="epoch", ylabel=text(rows, self.ylabel))
@@ -243,7 +243,7 @@ class Curves(Panel):
             own = rows[rows["hue"] == name]
             lost = own.loc[~np.isfinite(own[self.y]), "epoch"].min()
             if pd.notna(lost):
-                figures.cross(axes, lost, 0.96, look)
+                figures.draw_cross(axes, lost, 0.96, look)
                 own = own[own["epoch"] < lost]
             seeds = own.groupby("epoch")[self.y].agg(["mean", "min", "max", "count"])
             seeds = seeds[seeds["count"] == seeds["count"].max()]
@@ -272,7 +272,7 @@ class Survival(Panel):
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
         axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
-        for name, own in undisturbed(rows).groupby("hue", sort=False):
+        for name, own in drop_disturbed(rows).groupby("hue", sort=False):
             look, reached = looks[name], own["reached"].to_numpy(dtype=bool)
             seconds = own["seconds_to_threshold"].where(reached, own["seconds"]).to_numpy()
             share = stats.ecdf(stats.CensoredData.right_censored(seconds, ~reached)).sf
@@ -359,7 +359,7 @@ class Picture:
     @figures.styled
     def draw(self, result: Result) -> tuple[str, Figure] | None:
         """The caption and the figure; None where there is nothing to show."""
-        shown = self._shown(result)
+        shown = self._shown_panels(result)
         if not shown:
             return None
         every = pd.concat([rows for _, rows in shown])
@@ -388,12 +388,12 @@ class Picture:
         unnamed = {} if all(spelled(str(hue)) in spelled(said) for hue in looks) else looks
         return caption, figures.finish(figure, unnamed, list(legend.items()))
 
-    def shown(self, result: Result) -> pd.DataFrame:
+    def shown_rows(self, result: Result) -> pd.DataFrame:
         """The rows of all its panels, each once, with what is known of any of them."""
-        every = pd.concat([rows for _, rows in self._shown(result)], ignore_index=True)
+        every = pd.concat([rows for _, rows in self._shown_panels(result)], ignore_index=True)
         return every.drop(columns="hue").drop_duplicates().dropna(axis="columns", how="all")
 
-    def _shown(self, result: Result) -> list[tuple[Panel, pd.DataFrame]]:
+    def _shown_panels(self, result: Result) -> list[tuple[Panel, pd.DataFrame]]:
         """The panels that have anything to show, with their rows."""
         shown = [(panel, panel.rows(result)) for panel in self.panels]
         return [(panel, rows) for panel, rows in shown if len(rows)]
@@ -413,9 +413,9 @@ class Picture:
         return cells
 
 
-def _readable(rows: pd.DataFrame) -> pd.DataFrame:
+def _rescale(rows: pd.DataFrame) -> pd.DataFrame:
     """Training runs or their epochs, with the metric in the unit in which people read it."""
     if not len(rows):
         return rows
-    factors = {name: metrics.readable(workloads.load(name).metric)[0] for name in set(rows["workload"])}
+    factors = {name: metrics.readable_unit(workloads.load(name).metric)[0] for name in set(rows["workload"])}
     return rows.assign(metric=rows["metric"] * rows["workload"].map(factors))

@@ -18,7 +18,7 @@ from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.plotting import Curves, Picture, figures
-from benchlib.plotting.style import condition_looks, looks
+from benchlib.plotting.style import assign_looks, condition_looks
 from benchlib.shown import Shown
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
@@ -56,7 +56,7 @@ def _draw(result: Shown) -> Drawn:
 @_draw.register
 def _(compared: Comparison) -> Drawn:
     """Ratios to the baseline with their intervals and the A/A control's, beside each condition's throughput."""
-    frame, names = tidy.of_comparison(compared), _short(compared.conditions)
+    frame, names = tidy.of_comparison(compared), _short_labels(compared.conditions)
     ratios, speeds = (frame[frame["quantity"] == name] for name in ("throughput_ratio", "samples_per_second"))
     series = condition_looks(dict(zip(names, compared.conditions, strict=True)))
     itself = pd.DataFrame(
@@ -79,10 +79,10 @@ def _(measured: Measurement) -> Drawn:
     """The blocks of a process over time, and beside them what the sampler read."""
     blocks = measured.blocks
     if not blocks:
-        return _nothing(f"no block: {measured.failure or 'nothing was timed'}")
+        return _draw_nothing(f"no block: {measured.failure or 'nothing was timed'}")
     traced = {name: label for name, label in TRACE.items() if any(getattr(s, name) is not None for s in measured.trace)}
     began = min([block.started_s for block in blocks] + [sample.at_s for sample in measured.trace])
-    look, *_ = looks(["step"]).values()
+    look, *_ = assign_looks(["step"]).values()
     figure, (top, *others) = figures.panels(1 + len(traced), 1, height=1.0)
     for block in blocks:
         ms, at = 1000 * block.wall_s / block.steps, block.started_s - began
@@ -106,12 +106,12 @@ def _(measured: Measurement) -> Drawn:
 @_draw.register
 def _(trained: TrainingRuns) -> Drawn:
     """Metric and loss by epoch."""
-    names = dict(zip(map(str, trained.conditions), _short(trained.conditions), strict=True))
+    names = dict(zip(map(str, trained.conditions), _short_labels(trained.conditions), strict=True))
     curves = trained.curves()
     if not len(curves):
-        return _nothing("no run has come to the end of an epoch")
+        return _draw_nothing("no run has come to the end of an epoch")
     metric = load(trained.conditions[0].workload).metric
-    factor, unit = metrics.readable(metric)
+    factor, unit = metrics.readable_unit(metric)
     threshold = None if trained.threshold is None else factor * trained.threshold
     picture = Picture(
         caption="Metric on the test data, and loss, by epoch: the mean over seeds, and from the lowest to the highest.",
@@ -130,21 +130,21 @@ def _(trained: TrainingRuns) -> Drawn:
 def _(given: Certificate) -> Drawn:
     """The largest relative differences from the reference, over what is allowed."""
     if not given.checks:
-        return _nothing(f"{given.verdict}: {given.reason}")
+        return _draw_nothing(f"{given.verdict}: {given.reason}")
     checks = given.table()
     drawn = {"the trial that agrees least": "worst", "the one that counts": "difference"}
     frame = pd.concat(checks.assign(hue=trial, share=figures.shares(checks, name)) for trial, name in drawn.items())
     figure, (axes,) = figures.panels(1, 1, height=0.5 + 0.2 * len(given.checks))
-    figures.dot_panel(axes, frame, looks(drawn), "share", "largest relative difference / tolerance", "name")
+    figures.dot_panel(axes, frame, assign_looks(drawn), "share", "largest relative difference / tolerance", "name")
     caption = (
         f"{given.condition} against {given.reference}: {given.verdict}. Left of the line is within the tolerance; a "
         "difference of 0 is drawn at the left edge."
     )
-    return figures.finish(figure, looks(drawn)), caption
+    return figures.finish(figure, assign_looks(drawn)), caption
 
 
-def _short(conditions: Sequence[Condition]) -> list[str]:
-    """What tells the conditions apart, in few words; all of a condition that is alone."""
+def _short_labels(conditions: Sequence[Condition]) -> list[str]:
+    """Labels that distinguish the conditions, in few words; all of a condition that is alone."""
     if len(conditions) == 1:
         return [str(conditions[0])]
     chosen = [{name: value for name, value in identity(one).items() if value is not None} for one in conditions]
@@ -154,8 +154,8 @@ def _short(conditions: Sequence[Condition]) -> list[str]:
     return [", ".join(f"{words[name]}{one.get(name, tables.MISSING)}" for name in apart) for one in chosen]
 
 
-def _nothing(why: str) -> Drawn:
-    """In place of a figure, where there is nothing to draw."""
+def _draw_nothing(why: str) -> Drawn:
+    """Draw ``why`` in place of a figure, where there is nothing to draw."""
     why = " ".join(why.split())
     figure, (axes,) = figures.panels(1, 1, height=0.5)
     axes.set_axis_off()

@@ -34,12 +34,12 @@ class Look:
     line: str | tuple
 
 
-def looks(names: Iterable[str]) -> dict[str, Look]:
+def assign_looks(names: Iterable[str]) -> dict[str, Look]:
     """A look for each name, in order; the same names in the same order look the same in every figure."""
-    return {name: _cycled(number, _COLORS) for number, name in enumerate(dict.fromkeys(names))}
+    return {name: _cycle_look(number, _COLORS) for number, name in enumerate(dict.fromkeys(names))}
 
 
-def _cycled(number: int, colors: Sequence[Any]) -> Look:
+def _cycle_look(number: int, colors: Sequence[Any]) -> Look:
     return Look(*(cycle[number % len(cycle)] for cycle in (colors, _MARKERS, _LINES)))
 
 
@@ -60,7 +60,7 @@ def hue_looks(rows: pd.DataFrame) -> dict[str, Look]:
     seen: Counter[str] = Counter()
     for hue, of in rows.groupby("hue", sort=False)["framework"]:
         framework = of.iloc[0] if of.nunique() == 1 else ""
-        made[hue] = _look(framework, seen[framework]) if framework else _cycled(seen[framework], GREYS)
+        made[hue] = _look(framework, seen[framework]) if framework else _cycle_look(seen[framework], GREYS)
         seen[framework] += 1
     return made
 
@@ -79,7 +79,7 @@ def subject_look(framework: str, environment: str, mode: str, precision: str, la
 
 
 def _look(framework: str, kind: int) -> Look:
-    """Of a framework, the look of a kind of it: its colour, lighter or darker, with a marker and a line."""
+    """The look of one kind of a framework: its colour, lighter or darker, with a marker and a line."""
     known = sorted(frameworks.names(), key=frameworks.rank)
     of = known.index(framework) if framework in known else len(known)
     color, shade = _COLORS[of % len(_COLORS)], SHADES[kind % len(SHADES)]
@@ -88,11 +88,11 @@ def _look(framework: str, kind: int) -> Look:
     return Look(color, marker, line)
 
 
-def named_once(rows: pd.DataFrame) -> pd.DataFrame:
+def name_once(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with their subjects as :mod:`naming` calls them, and an environment that goes without saying as the default
     one, whose look is the usual one.
     """
-    rows = naming.in_rows(rows)
+    rows = naming.name_subjects(rows)
     for side in ("", "baseline_"):
         who, where, subject = (f"{side}{column}" for column in ("framework", "environment", "subject"))
         if who in rows and where in rows:

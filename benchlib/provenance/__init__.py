@@ -1,1 +1,1 @@
-"""What a number depends on: code, machine, packages, devices, knobs, telemetry."""
+"""The provenance of a number: code, machine, packages, devices, knobs, telemetry."""

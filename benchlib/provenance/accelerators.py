@@ -1,4 +1,4 @@
-"""What the driver says of an accelerator while a worker uses it: NVIDIA's through NVML, Ascend's through npu-smi."""
+"""Readings of an accelerator while a worker uses it: NVIDIA's through NVML, Ascend's through npu-smi."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OF_SEVERAL: dict[str, Callable[[list[Any]], Any]] = {
 
 
 def reader(device: str, pids: Callable[[], Sequence[int]], devices: int = 1) -> Callable[[], Reading] | None:
-    """What reads the first ``devices`` accelerators, which ``pids`` use; None where no driver can be asked."""
+    """A reader of the first ``devices`` accelerators, which ``pids`` use; None where no driver can be asked."""
     if device == "cuda" and nvml.handles():
         return lambda: _together([_nvidia(handle, pids()) for handle in nvml.handles()[:devices]])
     if device == "npu" and npu_smi.npus():
@@ -52,8 +52,8 @@ def _together(readings: Sequence[Reading]) -> Reading:
 
 def _nvidia(handle: Any, pids: Sequence[int]) -> Reading:
     driver = nvml.pynvml
-    held = [one.usedGpuMemory for one in nvml.computing(handle) if one.pid in pids]
-    slowed = (  # by heat or power; idle clocks, and clocks that somebody has set, are not
+    held = [one.usedGpuMemory for one in nvml.compute_processes(handle) if one.pid in pids]
+    slowed = (  # by heat or power; idle clocks, and clocks set by hand, are not
         driver.nvmlClocksEventReasonSwPowerCap
         | driver.nvmlClocksThrottleReasonHwSlowdown
         | driver.nvmlClocksEventReasonSwThermalSlowdown

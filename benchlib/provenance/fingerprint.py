@@ -14,7 +14,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
-from benchlib import frameworks, plugins, variables, workloads
+from benchlib import env_vars, frameworks, plugins, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 
@@ -36,10 +36,10 @@ def files(condition: Condition, procedure: str) -> dict[str, Path]:
     folders = [*FOLDERS, *(["equivalence"] if procedure == "gate" else [])]
     names = [*NUMBERS, *(f"{one}/{path.stem}" for one in folders for path in (PACKAGE / one).glob("[!.]*.py"))]
     own = {_module("benchlib", name): PACKAGE / f"{name}.py" for name in names}
-    return own | of_model(condition.framework, condition.workload)
+    return own | model_files(condition.framework, condition.workload)
 
 
-def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
+def model_files(framework: str, workload: str | None = None) -> dict[str, Path]:
     """The files of a framework and a workload, and what these import of other workloads and helpers, by module."""
     others = set(frameworks.names()) - {framework}
     found: dict[str, Path] = {}
@@ -61,7 +61,7 @@ def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
 
 
 def imports(path: Path) -> tuple[str, ...]:
-    """What the text of a Python file imports anywhere, of each line the first; none of a compiled one."""
+    """The modules that a Python file imports anywhere, of each line the first; none of a compiled one."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
     named = re.findall(r"^[ \t]*(?:from|import) +([\w.]+)(?: +import +\(?\s*(\w+))?", text, re.MULTILINE)
     return tuple(f"{module}.{first}" for module, first in named)
@@ -94,7 +94,7 @@ class Unchanged:
             raise BenchlibError(f"{', '.join(paths)}: changed while it was measured; run again to measure it")
 
     def _now(self) -> dict[str, str]:
-        of_workers = {str(path): path for path in variables.worker_files(os.environ)}
+        of_workers = {str(path): path for path in env_vars.worker_files(os.environ)}
         return {name: _hash(path) for name, path in (self._files | of_workers).items()}
 
 
@@ -107,13 +107,13 @@ def _files(package: ModuleType, name: str) -> dict[str, Path]:
     spec = PathFinder.find_spec(f"{package.__name__}.{name}", package.__path__)
     found = {spec.name: Path(spec.origin)} if spec and spec.has_location else {}
     for folder in (Path(place, name) for place in package.__path__ if spec):
-        paths = [path for path in plugins.visible(folder, "*") if path.suffix in (".py", ".so")]
+        paths = [path for path in plugins.visible_files(folder, "*") if path.suffix in (".py", ".so")]
         found = {_module(spec.name, os.path.relpath(path, folder)): path for path in paths} | found
     return found
 
 
 def _module(package: str, place: str) -> str:
-    """What a file at this place in a package is called when it is imported."""
+    """The module name of a file at this place in a package."""
     folder, _, file = f"{package}/{place}".rpartition("/")
     return f"{folder}/{file.partition('.')[0]}".removesuffix("/__init__").replace("/", ".")
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from benchlib import environments, frameworks, interpreters, variables
+from benchlib import env_vars, environments, frameworks, interpreters
 from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
@@ -25,7 +25,7 @@ def offers(environment: str, framework: str) -> bool:
 
 
 def version(environment: str, framework: str) -> str | None:
-    """Of the distribution that a framework comes in, less what says how it was built; None: it is not there."""
+    """The version of a framework's distribution, without the suffix of its build; None: it is not installed."""
     own = module(environment, frameworks.package(framework))
     return own.packages[own.distributions[0]].partition("+")[0] if own.distributions else None
 
@@ -34,7 +34,7 @@ def version(environment: str, framework: str) -> str | None:
 def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
     """Versions of Python, glibc, the framework and what its file imports, by distribution (without one: a hash)."""
     named: dict[str, str] = {}
-    for name in _imported(framework):
+    for name in _imported_modules(framework):
         one = module(environment, name)
         named |= {distribution: one.packages[distribution] for distribution in one.distributions}
         named |= {name: f"file {one.digest}"} if one.digest else {}
@@ -46,7 +46,7 @@ def packages(framework: str, workload: str | None = None, environment: str = DEF
     """Versions of all distributions that the files of ``framework`` and ``workload`` import, and of what these need; of
     what is imported also a hash of its files, for there may be two builds of one version.
     """
-    every = {name: module(environment, name) for name in _imported(framework, workload)}
+    every = {name: module(environment, name) for name in _imported_modules(framework, workload)}
     own = {name: f"file {one.digest}" for name, one in every.items() if one.digest}
     return {name: version for one in every.values() for name, version in sorted(one.packages.items())} | own
 
@@ -78,21 +78,21 @@ def module(environment: str, name: str) -> Module:
 
 
 def _interpreter(environment: str, *more: str) -> Interpreter:
-    """What an environment's interpreter has of what any framework's file imports, asked once for all; or ``more``."""
-    wanted = more or _every(tuple(frameworks.names()), tuple(frameworks.__path__))
+    """The modules that an interpreter has of all that frameworks' files import, asked once; or ``more``."""
+    wanted = more or _imports_of_files(tuple(frameworks.names()), tuple(frameworks.__path__))
     return interpreters.probe(environments.find(environment).python, tuple(sorted(wanted)))
 
 
 @functools.cache
-def _every(names: tuple[str, ...], folders: tuple[str, ...]) -> frozenset[str]:
-    """What the files of frameworks import; once, for hundreds of conditions ask for it."""
-    return frozenset(name for framework in names for name in _imported(framework))
+def _imports_of_files(names: tuple[str, ...], folders: tuple[str, ...]) -> frozenset[str]:
+    """The modules that frameworks' files import; cached, for hundreds of conditions ask for them."""
+    return frozenset(name for framework in names for name in _imported_modules(framework))
 
 
-def _imported(framework: str, workload: str | None = None) -> list[str]:
+def _imported_modules(framework: str, workload: str | None = None) -> list[str]:
     """The top-level modules that the files of a framework and a workload import, the framework's own first."""
     own = frameworks.package(framework).partition(".")[0]
-    files = fingerprint.of_model(framework, workload).values()
+    files = fingerprint.model_files(framework, workload).values()
     tops = {name.partition(".")[0] for file in files for name in fingerprint.imports(file)} - {"", "benchlib"}
     return list(dict.fromkeys([own, *sorted(tops - sys.stdlib_module_names)]))
 
@@ -107,6 +107,6 @@ def _is_same(one: str, other: str) -> bool:
 
 @functools.cache
 def _compiler_version(path: str, mtime_ns: int) -> str:
-    command, given = [path, "--version"], variables.passed(os.environ)
+    command, given = [path, "--version"], env_vars.for_worker(os.environ)
     said = subprocess.run(command, env=given, capture_output=True, text=True, check=False).stdout
     return next(iter(said.splitlines()), "says no version")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from benchlib import frameworks, variables, workloads
+from benchlib import env_vars, frameworks, workloads
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError, shown, unknown
+from benchlib.errors import BenchlibError, no_such, quote
 from benchlib.provenance import machine
 from benchlib.shown import Shown
 from benchlib.validation import Strict
@@ -87,7 +87,7 @@ SHARED = (
     Knob(
         name="PYTHONUNBUFFERED",
         value="1",
-        reason="what a worker has printed can be told when it dies: Python would still hold it in a buffer",
+        reason="what a worker has printed can be shown when it dies: Python would still hold it in a buffer",
         source="Python documentation, 'Command line and environment'",
         when=ALWAYS,
     ),
@@ -123,61 +123,61 @@ UNDECLARED = {  # reason and source
         "(MindSpore's own thread pool heeds the binding only)",
         "OpenMP specification",
     ),
-    variables.WORKER_PATH: ("the user has workers import from these folders, too", "the environment of who measured"),
+    env_vars.WORKER_PATH: ("the user has workers import from these folders, too", "the environment of who measured"),
 }
 OLD = ("set by the benchlib that measured it; this one does not declare it", "its record")
 
 
-def declared(framework: str) -> list[Knob]:
+def declared_knobs(framework: str) -> list[Knob]:
     """All knobs there are for a framework; of one that is not there any more, those that all have."""
     own = []
     for arguments in frameworks.knobs(framework) if framework in frameworks.names() else ():
         try:
             own.append(Knob(**arguments))
         except (TypeError, BenchlibError) as error:
-            raise BenchlibError(f"{frameworks.file(framework)}: KNOBS: {shown(arguments)}: {error}") from None
+            raise BenchlibError(f"{frameworks.file(framework)}: KNOBS: {quote(arguments)}: {error}") from None
     return [*SHARED, *own]
 
 
-def of(condition: Condition) -> dict[str, str]:
+def find(condition: Condition) -> dict[str, str]:
     """The knobs set for a condition: values by name; ``SCRATCH`` in them is not filled in."""
     cores = str(len(machine.cpus()))
-    knobs = {knob.name: knob.value.replace(CORES, cores) for knob in _set(condition, {ALWAYS, condition.lane})}
+    knobs = {knob.name: knob.value.replace(CORES, cores) for knob in _select_knobs(condition, {ALWAYS, condition.lane})}
     for name in condition.without:
         if name not in knobs:
-            raise BenchlibError(f"{condition}: without: {unknown('knob of this condition', name, knobs)}")
+            raise BenchlibError(f"{condition}: without: {no_such('knob of this condition', name, knobs)}")
         del knobs[name]
     if condition.threads is not None:
         knobs["OMP_NUM_THREADS"] = str(condition.threads)
-    if folders := variables.worker_folders(os.environ):
-        knobs[variables.WORKER_PATH] = os.pathsep.join(folders)
+    if folders := env_vars.worker_folders(os.environ):
+        knobs[env_vars.WORKER_PATH] = os.pathsep.join(folders)
     return knobs
 
 
 def of_gate(condition: Condition) -> dict[str, str]:
     """The environment variables that the equivalence gate sets beside the condition's knobs."""
-    return {knob.name: knob.value for knob in _set(condition, {GATE})}
+    return {knob.name: knob.value for knob in _select_knobs(condition, {GATE})}
 
 
-def neutralising(condition: Condition) -> dict[str, str]:
-    """Of what the gate sets that which changes numbers, and why it is set, by name."""
-    return {knob.name: knob.reason for knob in _set(condition, {GATE}) if not knob.same_numbers}
+def neutralising_reasons(condition: Condition) -> dict[str, str]:
+    """The settings of the gate that change numbers, by name, with the reason of each."""
+    return {knob.name: knob.reason for knob in _select_knobs(condition, {GATE}) if not knob.same_numbers}
 
 
 def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     """A worker's environment: what it may inherit, and the condition's knobs."""
-    others = of(condition).items() - for_session(condition).items()
-    return {**variables.passed(inherited), **{name: value.replace(SCRATCH, str(scratch)) for name, value in others}}
+    others = find(condition).items() - for_session(condition).items()
+    return {**env_vars.for_worker(inherited), **{name: value.replace(SCRATCH, str(scratch)) for name, value in others}}
 
 
 def for_session(condition: Condition) -> dict[str, str]:
-    """Of the condition's knobs those that the framework's session sets."""
-    by_session = {knob.name for knob in _set(condition, {ALWAYS, condition.lane}) if knob.by_session}
-    return {name: value for name, value in of(condition).items() if name in by_session}
+    """The condition's knobs that the framework's session sets."""
+    by_session = {knob.name for knob in _select_knobs(condition, {ALWAYS, condition.lane}) if knob.by_session}
+    return {name: value for name, value in find(condition).items() if name in by_session}
 
 
-def _set(condition: Condition, when: set[str]) -> list[Knob]:
-    return [knob for knob in declared(condition.framework) if knob.when in when and knob.applies(condition)]
+def _select_knobs(condition: Condition, when: set[str]) -> list[Knob]:
+    return [knob for knob in declared_knobs(condition.framework) if knob.when in when and knob.applies(condition)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,13 +194,13 @@ class Ledger(Shown):
         rows = set()
         for process in self.processes:
             of = process.condition
-            reasons = UNDECLARED | {knob.name: (knob.reason, knob.source) for knob in declared(of.framework)}
+            reasons = UNDECLARED | {knob.name: (knob.reason, knob.source) for knob in declared_knobs(of.framework)}
             for name, value in process.knobs.items():
                 rows.add((name, value, of.framework, of.environment, of.device, of.lane, *reasons.get(name, OLD)))
         columns = ["name", "value", "framework", "environment", "device", "lane", "reason", "source"]
         return pd.DataFrame(sorted(rows), columns=columns)
 
     @property
-    def left_out(self) -> list[str]:
+    def omissions(self) -> list[str]:
         """The names of variables that did not reach one of the processes, and could have mattered."""
         return sorted({name for process in self.processes for name in process.left_out})

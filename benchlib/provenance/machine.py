@@ -1,4 +1,4 @@
-"""What a measurement ran on: the host's processors, memory, accelerators and system."""
+"""The machine of a measurement: the host's processors, memory, accelerators and system."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe() -> dict[str, Any]:
 
 
 def identity(device: str) -> dict[str, Any]:
-    """What of the machine a measurement on ``device`` depends on: a part of its key."""
+    """The parts of the machine that a measurement on ``device`` depends on: a part of its key."""
     of_device = {"cuda": ("gpus",), "npu": ("npus", "cann")}.get(device, ())
     names = ("cpu", "cores", "cpu_quota", "memory_gib", "governor", "huge_pages", *of_device)
     return {name: describe()[name] for name in names}
@@ -81,7 +81,7 @@ def read(file: Path) -> str:
 
 
 def _mib(size: float | None) -> str:
-    return "memory not told" if size is None else f"{size:.0f} MiB"
+    return "memory unknown" if size is None else f"{size:.0f} MiB"
 
 
 def _first_line(path: str) -> str:

@@ -1,4 +1,4 @@
-"""What a framework needs in an environment to use a device, as its file declares it; nothing of it is imported."""
+"""The needs of a framework in an environment to use a device, as its file declares them, without importing it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-from benchlib import frameworks, variables
-from benchlib.errors import BenchlibError, unknown
+from benchlib import env_vars, frameworks
+from benchlib.errors import BenchlibError, no_such
 from benchlib.provenance import installed, machine
 from benchlib.validation import Strict
 
@@ -27,27 +27,27 @@ class Need(Strict):
     linked: str | None = None  # shared libraries of the package (``*`` as above): all that one of them needs is there
 
 
-def declared(framework: str) -> list[Need]:
-    """What a framework's file declares in ``NEEDS``; a BenchlibError that names the file where that is no need."""
+def declared_needs(framework: str) -> list[Need]:
+    """The needs that a framework's file declares in ``NEEDS``; a BenchlibError names the file of a wrong one."""
     try:
         needs = [Need(**arguments) for arguments in frameworks.needs(framework)]
         for need in needs:
             if need.device not in frameworks.devices(framework):
-                raise BenchlibError(unknown("device", need.device, frameworks.devices(framework)))
+                raise BenchlibError(no_such("device", need.device, frameworks.devices(framework)))
             re.compile(need.text[1] if need.text else "")
     except (BenchlibError, TypeError, re.error) as error:
         raise BenchlibError(f"{frameworks.file(framework)}: NEEDS: {error}") from None
     return needs
 
 
-def missing(needs: Iterable[Need], framework: str, environment: str) -> str | None:
-    """What an environment lacks of a framework's needs, and what to do; None: nothing."""
-    each = ((need, lacking) for need in needs for lacking in _lacking(need, framework, environment))
+def why_missing(needs: Iterable[Need], framework: str, environment: str) -> str | None:
+    """The missing need of a framework in an environment, and what to do; None: none is missing."""
+    each = ((need, lacking) for need in needs for lacking in _missing_parts(need, framework, environment))
     return next((need.otherwise.replace("{lacking}", lacking) for need, lacking in each), None)
 
 
-def _lacking(need: Need, framework: str, environment: str) -> Iterator[str]:
-    """What of a need is not there."""
+def _missing_parts(need: Need, framework: str, environment: str) -> Iterator[str]:
+    """The parts of a need that are missing."""
     own = installed.module(environment, frameworks.package(framework))
     folder = Path(own.place).parent
     if need.modules and not any(installed.module(environment, name).place for name in need.modules):
@@ -56,16 +56,16 @@ def _lacking(need: Need, framework: str, environment: str) -> Iterator[str]:
         yield " or ".join(need.distributions)
     if need.text and not re.search(need.text[1], machine.read(folder / need.text[0]), re.MULTILINE):
         yield need.text[0]
-    if need.linked and (libraries := _unlinked(folder, need.linked)):
+    if need.linked and (libraries := _unlinked_libraries(folder, need.linked)):
         yield libraries
 
 
 @functools.cache
-def _unlinked(folder: Path, pattern: str) -> str:
-    """What the dynamic linker does not find here of what a library needs: of the one that lacks least."""
+def _unlinked_libraries(folder: Path, pattern: str) -> str:
+    """The libraries that the dynamic linker does not find, for the candidate that lacks the fewest."""
     libraries = sorted(folder.glob(pattern))
     if not libraries:
         return f"{Path(pattern).name} itself, which this build comes without"
-    options = {"env": variables.passed(os.environ), "capture_output": True, "text": True, "check": False}
+    options = {"env": env_vars.for_worker(os.environ), "capture_output": True, "text": True, "check": False}
     listed = [subprocess.run(["ldd", str(one)], **options).stdout for one in libraries]
     return ", ".join(min((sorted(re.findall(r"(\S+) => not found", text)) for text in listed), key=len))

@@ -60,7 +60,7 @@ class Chips:
 
 
 def _visible(text: str) -> list[dict[str, Any]]:
-    """Of the chips in a table those that ASCEND_RT_VISIBLE_DEVICES lets workers see; None is what is not a number."""
+    """The chips in a table that ASCEND_RT_VISIBLE_DEVICES makes visible; None for a value that is not a number."""
     every = [match.groupdict() for match in _CHIP.finditer(text)]
     for chip in every:
         cells = [(what, cell) for what, cell in chip.items() if what != "name"]
@@ -78,7 +78,7 @@ def cann() -> str:
     return match[1] if match else ""
 
 
-def missing() -> str | None:
+def why_missing() -> str | None:
     """Why workers may use no NPU, and what to do; None where they may."""
     if not list(Path("/dev").glob("davinci[0-9]*")):
         return "no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"

@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of the GPUs that workers may use, through NVML (the extra ``nvidia``)."""
+"""The GPUs that workers may use, read from NVIDIA's driver through NVML (the extra ``nvidia``)."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ def gpus() -> tuple[dict[str, Any], ...]:
 
 @functools.cache
 def handles() -> list[Any]:
-    """Of the GPUs of CUDA_VISIBLE_DEVICES, in its order, up to the first that does not exist, as CUDA reads it."""
+    """The handles of the GPUs of CUDA_VISIBLE_DEVICES, in order, up to the first missing one, as CUDA reads it."""
     if pynvml is None or not ask(lambda: pynvml.nvmlInit() or True, False):
         return []
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = visible.split(",") if visible is not None else map(str, range(ask(pynvml.nvmlDeviceGetCount, 0)))
-    seen = (ask(lambda one=name: _named(one.strip())) for name in names)
+    seen = (ask(lambda one=name: _find_handle(one.strip())) for name in names)
     return list(itertools.takewhile(lambda handle: handle is not None, seen))
 
 
 def ask(question: Callable[[], Any], otherwise: Any = None) -> Any:
-    """What NVML answers; ``otherwise`` where it has no answer: this GPU does not support it, or not now."""
+    """NVML's answer; ``otherwise`` where it has none: this GPU does not support it, or not now."""
     try:
         return question()
     except pynvml.NVMLError:
         return otherwise
 
 
-def computing(handle: Any) -> list[Any]:
-    """The processes that compute on a GPU: ``pid``, and ``usedGpuMemory`` (or None); none where nobody tells."""
+def compute_processes(handle: Any) -> list[Any]:
+    """The processes that compute on a GPU: ``pid``, and ``usedGpuMemory`` (or None); none where they are unknown."""
     return ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(handle), [])
 
 
-def missing() -> str | None:
+def why_missing() -> str | None:
     """Why workers may use no GPU, and what to do; None where they may."""
     if pynvml is None and any(Path("/dev").glob("nvidia[0-9]*")):
         return "an NVIDIA GPU, but nothing to ask its driver with: pip install 'benchlib[nvidia]', or use device 'cpu'"
@@ -63,7 +63,7 @@ def missing() -> str | None:
     return f"the NVIDIA driver shows no GPU (nvidia-smi tells why){shown}; use device 'cpu'"
 
 
-def _named(name: str) -> Any:
+def _find_handle(name: str) -> Any:
     """NVML's handle by index, or by UUID or its beginning, as CUDA takes them."""
     if name.isdigit():
         return pynvml.nvmlDeviceGetHandleByIndex(int(name))

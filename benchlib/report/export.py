@@ -45,8 +45,8 @@ def export_html(notebook: Path, html: Path, code: bool = False) -> None:
     where = {"metadata": {"name": notebook.stem, "path": str(notebook.parent)}}
     page = bs4.BeautifulSoup(exporter.from_notebook_node(content, where)[0], "html.parser")
     if outside := page.select(LOADING):
-        told = "; ".join(str(one)[:120] for one in outside)
-        raise BenchlibError(f"{notebook}: the page would load {told}; is that file there, beside the notebook?")
+        addresses = "; ".join(str(one)[:120] for one in outside)
+        raise BenchlibError(f"{notebook}: the page would load {addresses}; is that file there, beside the notebook?")
     for cell in page.find_all(id=re.compile("^cell-id=")):  # drawn at random in each execution
         del cell["id"]
     for name, kind in [("figcaption", "Figure"), ("caption", "Table")]:

@@ -12,8 +12,8 @@ from IPython.display import HTML
 from benchlib import frameworks, tables
 from benchlib.plotting import figures
 from benchlib.report import picture, ratios
-from benchlib.report.load import Results, listed
-from benchlib.report.reliability import controls, resolved
+from benchlib.report.load import Results, join_distinct
+from benchlib.report.reliability import controls, summarise
 from benchlib.report.setting import places
 from benchlib.tables import spelled
 
@@ -24,13 +24,13 @@ SHAPES = {  # of the verdicts on claims, in the order of the page
     **{UNDECIDED: "open", IN_PART: "none", NOT_MEASURED: "none"},
 }
 NAME = "report_ratios"  # of the table and the figure of all ratios
-FEW = 3  # frameworks at most that have their largest effects told in a sentence
+FEW = 3  # frameworks at most that have a sentence on their largest effects
 
 
 def show(results: Results) -> HTML:
     """Show the first page; write the table and the figure of all ratios."""
     of_notebooks = ratios.rows(results)
-    every = ratios.once(of_notebooks)
+    every = ratios.dedupe(of_notebooks)
     drawn = "<p>No ratio of throughput has been measured yet.</p>"
     if len(every):
         table = of_notebooks[[*ratios.CSV]].rename(columns=ratios.CSV)
@@ -39,7 +39,7 @@ def show(results: Results) -> HTML:
         paths = [f"tables/{NAME}.csv", f"figures/{NAME}.svg", f"figures/{NAME}.pdf"]
         links = ", ".join(f'<a href="{path}">{path[-3:].upper()}</a>' for path in paths)
         drawn = f'{picture.pictures(every)}<p class="links">This picture as {links}</p>'
-    lead, sure, where = (f"<p>{escape(text)}</p>" for text in (who(every), how_sure(results, every), on_what(results)))
+    lead, sure, where = (f"<p>{escape(text)}</p>" for text in (effects(every), trust(results, every), origin(results)))
     return HTML(
         f'{picture.definitions(every)}<div class="first-page">'
         f'<section class="sentences lead" aria-label="In a sentence">{lead}</section>'
@@ -49,7 +49,7 @@ def show(results: Results) -> HTML:
     )
 
 
-def who(every: pd.DataFrame) -> str:
+def effects(every: pd.DataFrame) -> str:
     """Say of each framework how often it is faster or slower than the usual baseline's, and by how much at most."""
     own = ratios.relative_to(every)
     usual = own.loc[own["baseline_subject"] == ratios.usual_baseline(every), "baseline_framework"].head(1)
@@ -57,11 +57,11 @@ def who(every: pd.DataFrame) -> str:
     if not len(own):
         return "No ratio between frameworks has been measured yet."
     few = own["framework"].nunique() <= FEW
-    told = (_compared(of, few) for _, of in own.groupby("framework", sort=False))
-    return f"Compared with {spelled(usual.iloc[0])}, {' '.join(told)}"
+    text = (_count_effects(of, few) for _, of in own.groupby("framework", sort=False))
+    return f"Compared with {spelled(usual.iloc[0])}, {' '.join(text)}"
 
 
-def _compared(of: pd.DataFrame, with_most: bool) -> str:
+def _count_effects(of: pd.DataFrame, with_most: bool) -> str:
     words = {"same": "as fast", "open": "not shown to differ", "none": "without a ratio"}
     parts: list[str] = []
     for kind, number in sorted(Counter(of["kind"]).items(), key=lambda each: (each[0] in words, -each[1])):
@@ -75,39 +75,39 @@ def _compared(of: pd.DataFrame, with_most: bool) -> str:
     return f"{spelled(of['framework'].iloc[0])} is {', '.join(parts)}."
 
 
-def how_sure(results: Results, every: pd.DataFrame) -> str:
+def trust(results: Results, every: pd.DataFrame) -> str:
     """Say what identical processes show, how many ratios show nothing, and how many models are the same."""
-    told = []
+    text = []
     if len(seen := controls(results)):
-        facts = resolved(seen.drop_duplicates(["estimate", "low", "high"]))
+        facts = summarise(seen.drop_duplicates(["estimate", "low", "high"]))
         half, most = facts["half_width_median"], facts["half_width_largest"]
-        told.append("Identical processes were compared with each other, too (A/A). By that, half of the comparisons")
-        told.append(f"can show a difference of {half:.0f} %, and the least sure one of {most:.0f} %.")
+        text.append("Identical processes were compared with each other, too (A/A). By that, half of the comparisons")
+        text.append(f"can show a difference of {half:.0f} %, and the least sure one of {most:.0f} %.")
     comparisons = every.drop_duplicates(ratios.COMPARISON)
     if restless := int(comparisons["restless"].sum()):
-        told.append(f"In {restless} of {len(comparisons)} comparisons the A/A excludes 1: trust these least.")
+        text.append(f"In {restless} of {len(comparisons)} comparisons the A/A excludes 1: trust these least.")
     kinds = Counter(ratios.relative_to(every)["kind"])
     if kinds["open"]:
-        told.append(f"{kinds['open']} of {kinds.total()} ratios show neither a difference nor that there is none.")
+        text.append(f"{kinds['open']} of {kinds.total()} ratios show neither a difference nor that there is none.")
     if models := [one.same for one in results.certificates]:
-        told.append(f"{sum(models)} of {len(models)} models were shown to compute the same as the reference's.")
+        text.append(f"{sum(models)} of {len(models)} models were shown to compute the same as the reference's.")
         if not all(models):
-            told.append("The others differ, or could not be checked: they have no ratio.")
-    return " ".join(told) or "Nothing is known yet of how sure this is."
+            text.append("The others differ, or could not be checked: they have no ratio.")
+    return " ".join(text) or "Nothing is known yet of how sure this is."
 
 
-def on_what(results: Results) -> str:
+def origin(results: Results) -> str:
     """Say on which machine it was, and with which versions; and what failed, is missing or stale."""
     packages = {one for name in frameworks.names() for one in frameworks.distributions(name)}
     versions = (f"{name} {text}" for m in results.measured for name, text in m.versions.items() if name in packages)
     days, failed = sorted({m.started_utc[:10] for m in results.measured}), len([*results.each("failed")])
     parts = {
         "Measured on": " | ".join(places(results)),
-        "With": listed(versions),
-        "When": listed([*days[:1], *days[-1:]], " to "),
+        "With": join_distinct(versions),
+        "When": join_distinct([*days[:1], *days[-1:]], " to "),
         "Processes": f"{len(results.measured):,}" + (f", {failed} failed" if failed else ""),
-        "Missing": listed([*results.missing, *(["damaged files"] if results.wrong else [])]),
-        "Stale": listed(results.stale),
+        "Missing": join_distinct([*results.missing, *(["damaged files"] if results.wrong else [])]),
+        "Stale": join_distinct(results.stale),
     }
     return " ".join(f"{name}: {text}." for name, text in parts.items() if text)
 
@@ -126,7 +126,7 @@ def _board(results: Results) -> Iterator[str]:
         if len(rows):
             yield f'<h3 class="{shape}">{picture.glyph(shape)}{len(rows)} {verdict}</h3>'
         if len(rows) and verdict == NOT_MEASURED:
-            yield f"<p>{escape(listed(rows['claim']))}</p>"
+            yield f"<p>{escape(join_distinct(rows['claim']))}</p>"
         elif len(rows):
             here = "Here not " if verdict == IN_PART else "Here: "
             items = "".join(

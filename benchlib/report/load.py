@@ -1,4 +1,4 @@
-"""What the notebooks of a folder of results gave: summaries, frames and measurements; and what of it is missing."""
+"""The results of a folder's notebooks: summaries, frames and measurements; and which of them are missing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Results:
 
     def rows(self, *quantities: str) -> pd.DataFrame:
         """Return the rows of these quantities in the frames of all notebooks."""
-        every = tidy.together(self.frames.values())
+        every = tidy.concat(self.frames.values())
         return every[every["quantity"].isin(quantities)]
 
     def _read(self, name: str) -> None:
@@ -69,8 +69,8 @@ class Results:
         try:
             summary = scrapbook.read_notebook(str(path)).scraps["summary"].data
         except (OSError, ValueError, KeyError, PapermillException) as error:
-            told = f"cannot be read, or glued no summary ({type(error).__name__}: {error})"
-            raise BenchlibError(f"{path} {told}; delete it and run again.") from None
+            reason = f"cannot be read, or glued no summary ({type(error).__name__}: {error})"
+            raise BenchlibError(f"{path} {reason}; delete it and run again.") from None
         try:
             _ = [summary[key] for key in KEYS], dict(summary["in_report"])
             _ = [Certificate.model_validate_json(one) for one in summary["certificates"]]
@@ -99,6 +99,6 @@ def _one_each(certificates: Iterable[Certificate]) -> list[Certificate]:
     return [*chosen.values()]
 
 
-def listed(values: Iterable[Any], between: str = ", ") -> str:
+def join_distinct(values: Iterable[Any], between: str = ", ") -> str:
     """Join values, each once, in order."""
     return between.join(dict.fromkeys(map(str, values)))

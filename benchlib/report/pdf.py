@@ -10,7 +10,7 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchlib import scratch, variables
+from benchlib import env_vars, scratch
 from benchlib.errors import BenchlibError
 
 PAPERS = ("a4", "letter")
@@ -56,7 +56,7 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
 def _run(command: list[str]) -> str:
     """Run a browser to its end, with all of its processes; return what went wrong."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    given = variables.of_programs(os.environ)
+    given = env_vars.for_programs(os.environ)
     with subprocess.Popen(command, start_new_session=True, env=given, **pipes) as process:
         try:
             output = process.communicate(timeout=PATIENCE_S)[0].decode(errors="replace").strip()

@@ -16,7 +16,7 @@ from benchlib import tables
 from benchlib.plotting import figures, style
 from benchlib.plotting.naming import spelled
 from benchlib.report import ratios
-from benchlib.report.load import listed
+from benchlib.report.load import join_distinct
 from benchlib.stats import frame as tidy
 
 MANY = 26  # rows, with the headings above them, that fit on the first page of a paper beside the claims
@@ -83,7 +83,7 @@ class View:
 
     def html(self) -> str:
         """Draw it with its caption and legend."""
-        workloads = "".join(self._workload(name, [*own]) for name, own in _by("workload", self.rows))
+        workloads = "".join(self._workload(name, [*own]) for name, own in _group_by("workload", self.rows))
         many = len(self.rows) + workloads.count('class="setting"') > MANY
         ticks = "".join(f'<span style="left:{self.percent(tick):g}%">{tick:,.6g}</span>' for tick in self.ticks)
         axis = (
@@ -103,8 +103,8 @@ class View:
         return spelled(row["subject"]), " ".join(filter(None, (row["apart"], f"vs {versus}" if versus else "")))
 
     def _workload(self, name: str, rows: list[Row]) -> str:
-        first, *others = parts = [(heading, [*own]) for heading, own in _by("heading", rows)]
-        about = ", ".join([f"on {listed(row['data'] for row in rows)}", *([] if others else [first[0]])])
+        first, *others = parts = [(heading, [*own]) for heading, own in _group_by("heading", rows)]
+        about = ", ".join([f"on {join_distinct(row['data'] for row in rows)}", *([] if others else [first[0]])])
         bodies = ""
         for heading, own in parts:
             head = f'<tr class="setting"><th scope="rowgroup" colspan="3">{escape(heading)}</th></tr>' if others else ""
@@ -164,7 +164,7 @@ def _facts(row: Row) -> dict[str, str]:
     }
 
 
-def _by(name: str, rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
+def _group_by(name: str, rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
     return itertools.groupby(rows, key=lambda row: row[name])
 
 
@@ -186,8 +186,8 @@ def figure(every: pd.DataFrame) -> Figure:
     """Draw all ratios, relative to what they were measured with, for a paper."""
     shown = ratios.relative_to(every)
     view, rows = View(shown, ratios.usual_baseline(every)), []
-    for workload, own in _by("workload", view.rows):
-        for heading, of in _by("heading", [*own]):
+    for workload, own in _group_by("workload", view.rows):
+        for heading, of in _group_by("heading", [*own]):
             rows.append({"label": f"{workload}, {heading}"})
             rows += [{**one, "label": ", ".join(filter(None, view.label(one))), "hue": one["subject"]} for one in of]
     looks = style.subject_looks(shown.assign(hue=shown["subject"]))

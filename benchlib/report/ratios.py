@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from benchlib import tables
-from benchlib.plotting.style import named_once
+from benchlib.plotting.style import name_once
 from benchlib.report.load import Results
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 
@@ -30,7 +30,7 @@ def rows(results: Results) -> pd.DataFrame:
     in a word; ``restless``: its A/A excludes 1; ``title`` of its notebook; and those of :func:`_words`.
     """
     frame = results.rows("throughput_ratio", "pair_ratio")
-    frame = named_once(frame[frame["baseline_label"].notna()].assign(home=lambda every: every["environment"]))
+    frame = name_once(frame[frame["baseline_label"].notna()].assign(home=lambda every: every["environment"]))
     order = [*dict.fromkeys(frame["workload"])]
     frame = frame.sort_values("workload", key=lambda names: names.map(order.index), kind="stable")
     every = frame.to_dict("records")
@@ -45,7 +45,7 @@ def rows(results: Results) -> pd.DataFrame:
     )
 
 
-def once(every: pd.DataFrame) -> pd.DataFrame:
+def dedupe(every: pd.DataFrame) -> pd.DataFrame:
     """Return each ratio once that several notebooks have, below a ``heading`` of its setting and all their titles."""
     titles = every.groupby(SAME, sort=False, dropna=False)["title"].transform(lambda of: "; ".join(dict.fromkeys(of)))
     headings = [" · ".join(filter(None, pair)) for pair in zip(every["setting"], titles, strict=True)]

@@ -9,7 +9,7 @@ from IPython.display import HTML
 
 from benchlib import tables
 from benchlib.equivalence import gate
-from benchlib.equivalence.certificate import unexercised
+from benchlib.equivalence.certificate import coverage_gaps
 from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES
 from benchlib.plotting import naming
 from benchlib.report.load import Results
@@ -23,7 +23,7 @@ def controls(results: Results) -> pd.DataFrame:
 
 def resolution(results: Results) -> HTML:
     """Show what the A/A of each notebook says: how often it includes 1, how often it is within the margin, how wide."""
-    rows = [{"notebook": name, **resolved(own)} for name, own in controls(results).groupby("notebook", sort=False)]
+    rows = [{"notebook": name, **summarise(own)} for name, own in controls(results).groupby("notebook", sort=False)]
     caption = (
         "The baseline against itself (A/A). About 19 of 20 intervals should include 1. A difference that is smaller "
         "than the half width cannot be seen. The margin is what a notebook calls the same."
@@ -31,7 +31,7 @@ def resolution(results: Results) -> HTML:
     return tables.html(pd.DataFrame(rows), caption)
 
 
-def resolved(rows: pd.DataFrame) -> dict[str, Any]:
+def summarise(rows: pd.DataFrame) -> dict[str, Any]:
     """Summarise some A/A."""
     half = 50 * (rows["high"] - rows["low"]) / rows["estimate"]
     includes_1 = ((rows["low"] <= 1) & (rows["high"] >= 1)).sum()
@@ -49,7 +49,7 @@ def certificates(results: Results) -> HTML:
     every = results.certificates
     if not every:
         return tables.bullets(["No model was checked."])
-    named, rows, told = naming.subjects(one.condition for one in every), [], []
+    named, rows, notes = naming.subjects(one.condition for one in every), [], []
     for one in every:
         workload, device = one.condition.workload, one.condition.device
         row = {"workload": workload, "subject": naming.spelled(named[one.condition]), "device": device}
@@ -57,7 +57,7 @@ def certificates(results: Results) -> HTML:
         checks = {each.name: each.difference for each in one.checks if each.name not in DROPOUT_TOLERANCES}
         rows.append(row | checks)
         for name, value in one.neutralised.items():
-            told.append(f"{workload}, for the gate only: {name} {value} ({gate.reason(one.condition, name)}).")
+            notes.append(f"{workload}, for the gate only: {name} {value} ({gate.reason(one.condition, name)}).")
     groups = pd.DataFrame(rows).groupby(["workload", "subject", "device", "verdict"], sort=False)
     frame = groups.max().map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
     frame.insert(3, "conditions", groups.size().to_numpy())
@@ -65,5 +65,5 @@ def certificates(results: Results) -> HTML:
         f"Largest relative difference from the reference, {tables.references(every)}, over all trials on the same "
         "batches; without what rounding explains, which the certificates list."
     )
-    unmet = (f"{name}, not in all that was compared: {'; '.join(some)}." for name, some in unexercised(every).items())
-    return HTML(tables.html(frame, caption).data + tables.bullets([*dict.fromkeys(told), *unmet]).data)
+    unmet = (f"{name}, not in all that was compared: {'; '.join(some)}." for name, some in coverage_gaps(every).items())
+    return HTML(tables.html(frame, caption).data + tables.bullets([*dict.fromkeys(notes), *unmet]).data)

@@ -75,14 +75,14 @@ def notes(results: Results) -> HTML:
 
 def missing(results: Results) -> HTML:
     """Name what failed, has not run, is stale, damaged or gone, and what cannot be measured here."""
-    told = [f"{name}: {reason}" for name, reason in results.missing.items()]
-    told += [f"{name}: this result is stale ({why}); run again to measure." for name, why in results.stale.items()]
-    told += results.wrong
+    items = [f"{name}: {reason}" for name, reason in results.missing.items()]
+    items += [f"{name}: this result is stale ({why}); run again to measure." for name, why in results.stale.items()]
+    items += results.wrong
     if len(machines := places(results)) > 1:
-        told.append(f"These are results of {len(machines)} machines; do not compare them: {' | '.join(machines)}.")
+        items.append(f"These are results of {len(machines)} machines; do not compare them: {' | '.join(machines)}.")
     for name, summary in results.summaries.items():
         if summary["failed"]:
-            told.append(f"{name}: {len(summary['failed'])} measurements failed (see What failed).")
+            items.append(f"{name}: {len(summary['failed'])} measurements failed (see What failed).")
         if not (summary["conditions"] or summary["certificates"] or "verdicts" in summary):
-            told.append(f"{name}: {' '.join(summary['findings'])}")
-    return tables.bullets(told or ["Every notebook has run, and nothing failed."])
+            items.append(f"{name}: {' '.join(summary['findings'])}")
+    return tables.bullets(items or ["Every notebook has run, and nothing failed."])

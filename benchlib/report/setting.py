@@ -10,7 +10,7 @@ from IPython.display import HTML
 from benchlib import tables, workloads
 from benchlib.cache import frame
 from benchlib.plotting import naming
-from benchlib.report.load import Results, listed
+from benchlib.report.load import Results, join_distinct
 
 
 def places(results: Results) -> list[str]:
@@ -27,7 +27,7 @@ def machine(results: Results) -> HTML:
     for one in results.measured:
         packages = ", ".join(f"{package} {version}" for package, version in one.versions.items())
         rows[naming.spelled(named[one.condition.framework, one.condition.environment]), packages] = None
-    rows["benchlib", listed(sorted({m.commit for m in results.measured}))] = None
+    rows["benchlib", join_distinct(sorted({m.commit for m in results.measured}))] = None
     shown = pd.DataFrame([row for row in rows if row[1]], columns=["what", "it is"])
     used = (workloads.load(name) for name in dict.fromkeys(one.workload for one in results.conditions))
     sources = tables.bullets(f"{one.name}: {one.source}." for one in used)
@@ -40,8 +40,8 @@ def settings(results: Results) -> HTML:
     rows: dict[tuple[str, str, str], dict[str, None]] = {}  # by subject, device and threads
     for m in results.measured:
         who = (naming.spelled(named[m.condition]), m.condition.device, str(m.condition.threads or "all"))
-        told = (f"{name} {_text(value)}" for name, value in m.settings.items() if value is not None)
-        rows.setdefault(who, {}).update(dict.fromkeys(told))
+        settings_text = (f"{name} {_text(value)}" for name, value in m.settings.items() if value is not None)
+        rows.setdefault(who, {}).update(dict.fromkeys(settings_text))
     columns = ["subject", "device", "threads asked for", "settings"]
     shown = pd.DataFrame([(*who, "; ".join(each)) for who, each in rows.items()], columns=columns)
     return tables.html(shown, "Settings in force, read back from the frameworks after the first step.")
@@ -54,8 +54,8 @@ def keys(results: Results) -> HTML:
         return tables.bullets(["There are no measurements."])
     measured.to_csv(results.folder / "tables" / "measurements.csv", index=False)
     groups = measured.groupby(["kind", "group"], sort=False)
-    columns = {"conditions": groups["label"].agg(lambda of: listed(of, " | ")), "processes": groups.size()}
-    columns["seeds"] = groups["seed"].agg(lambda seeds: listed(sorted(seeds)))
+    columns = {"conditions": groups["label"].agg(lambda of: join_distinct(of, " | ")), "processes": groups.size()}
+    columns["seeds"] = groups["seed"].agg(lambda seeds: join_distinct(sorted(seeds)))
     caption = "All measurements of this report; tables/measurements.csv has a row for each process."
     return tables.html(pd.DataFrame(columns).reset_index(), caption)
 

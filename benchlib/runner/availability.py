@@ -19,17 +19,17 @@ from benchlib.runner import process_group
 _ON_MACHINE = {"cuda": nvml, "npu": npu_smi}  # what tells whether the machine has one; of others the session says it
 
 
-def available(framework: str, device: str, environment: str = DEFAULT) -> str | None:
+def why_absent(framework: str, device: str, environment: str = DEFAULT) -> str | None:
     """None if ``framework`` can use ``device`` here in an environment; else what is missing and what to do."""
-    offered, declared = frameworks.devices(framework), needs.declared(framework)
+    offered, declared = frameworks.devices(framework), needs.declared_needs(framework)
     try:
         if sentence := _without_framework(framework, environment):
             return sentence
         if device not in offered:
             return f"device {device!r}: {framework} has no path to it; it runs on {', '.join(offered)}"
-        on_machine = _ON_MACHINE[device].missing() if device in _ON_MACHINE else None
+        on_machine = _ON_MACHINE[device].why_missing() if device in _ON_MACHINE else None
         of_device = [need for need in declared if need.device == device]
-        missing = on_machine or needs.missing(of_device, framework, environment)
+        missing = on_machine or needs.why_missing(of_device, framework, environment)
         return missing and f"device {device!r}: {missing}"
     except BenchlibError as error:
         return str(error)
@@ -37,7 +37,7 @@ def available(framework: str, device: str, environment: str = DEFAULT) -> str | 
 
 def usable(framework: str, environment: str = DEFAULT) -> list[str]:
     """The devices that ``framework`` can use here in an environment."""
-    return [device for device in frameworks.devices(framework) if available(framework, device, environment) is None]
+    return [device for device in frameworks.devices(framework) if why_absent(framework, device, environment) is None]
 
 
 def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
@@ -54,11 +54,11 @@ def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
     for environment, name in itertools.product(within, frameworks.names()):
         try:
             there, version = installed.offers(environment, name), installed.version(environment, name)
-        except BenchlibError:  # the environment is gone, or cannot say: ``available`` says so
+        except BenchlibError:  # the environment is gone, or cannot say: ``why_absent`` says so
             there, version = False, None
         for device in frameworks.devices(name) if there or environment == DEFAULT else ():
             row = {"framework": name, "environment": environment, "version": version, "device": device}
-            rows.append({**row, "missing": available(name, device, environment)})
+            rows.append({**row, "missing": why_absent(name, device, environment)})
     return rows
 
 
@@ -72,12 +72,12 @@ def places(device: str) -> int:
 def require(conditions: Iterable[Condition]) -> None:
     """Raise a BenchlibError if a condition asks for what this machine does not have."""
     for one in conditions:
-        if missing := available(one.framework, one.device, one.environment) or _folder(one) or _processors(one):
+        if missing := why_absent(one.framework, one.device, one.environment) or _folder(one) or _processors(one):
             raise BenchlibError(f"{one}: {missing}")
 
 
 def _folder(condition: Condition) -> str | None:
-    """What is wrong with the folder for temporary files, where compiled kernels and a group's socket lie."""
+    """The fault of the folder for temporary files, which holds compiled kernels and a group's socket."""
     place = tempfile.gettempdir()
     compiles = frameworks.compiles(condition.framework, condition.mode, "cpu")
     longest, grouped = process_group.LONGEST_FOLDER, condition.world_size > 1
@@ -93,7 +93,7 @@ def _folder(condition: Condition) -> str | None:
 
 
 def _processors(condition: Condition) -> str | None:
-    """What is missing of cores, devices or a path to them."""
+    """The lack of cores, devices or a path to them."""
     device, number, threads = condition.device, condition.world_size, condition.threads or 1
     if number > 1 and not frameworks.launcher(condition.framework):
         return f"world_size: {condition.framework} has no path to data-parallel training"

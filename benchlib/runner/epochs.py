@@ -12,11 +12,11 @@ import numpy as np
 from benchlib import metrics
 from benchlib.cache import Block, Epoch, Measurement
 from benchlib.progress import Progress
-from benchlib.runner import entries, recording
-from benchlib.runner.entries import Entry, guarded
+from benchlib.runner import recording, worker_sessions
 from benchlib.runner.interference import Watch, hold_still, mark_outliers
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerProcess
+from benchlib.runner.worker_sessions import Entry, run_guarded
 from benchlib.validation import Strict
 from benchlib.worker import files
 from benchlib.workloads import load
@@ -35,14 +35,14 @@ class TrainingSettings(Strict):
     most_epochs: int  # a run that has not reached the threshold after ``epochs`` goes on until this one
 
 
-def together(missing: dict[str, Job]) -> Iterator[dict[str, Job]]:
+def startable_together(missing: dict[str, Job]) -> Iterator[dict[str, Job]]:
     """Runs whose processes start side by side, by the keys of their files; one may take an accelerator's memory."""
     number = 2 if all(job.condition.device == "cpu" for job in missing.values()) else 1
     for first in range(0, len(missing), number):
         yield dict(list(missing.items())[first : first + number])
 
 
-def trained(
+def train_runs(
     asked: dict[str, Job],
     settings: TrainingSettings,
     load: Callable[[str], Measurement | None],
@@ -73,24 +73,24 @@ def trained(
         for file, job in missing.items()
     ]
     try:
-        entries.start(members, patience_s)
-        entries.build(members)
+        worker_sessions.start(members, patience_s)
+        worker_sessions.build(members)
         for number, entry in enumerate(members):
             others = [other.worker for other in members[number + 1 :] if other.worker is not None]
-            guarded(entry, _begin, others)
-            entries.require_hashed(entry, "epochs")  # before it has taken its time
-            guarded(entry, _train, others, settings, step)
-            entries.require_hashed(entry, "epochs")
+            run_guarded(entry, _begin, others)
+            worker_sessions.require_hashed(entry, "epochs")  # before it has taken its time
+            run_guarded(entry, _train, others, settings, step)
+            worker_sessions.require_hashed(entry, "epochs")
             keep([entry.measurement])
-            entries.end([entry])
+            worker_sessions.end([entry])
             progress.total -= settings.most_epochs - len(entry.measurement.epochs)
             yield entry.measurement
     finally:
-        entries.end(members)
+        worker_sessions.end(members)
 
 
 def _begin(entry: Entry, others: list[WorkerProcess]) -> None:
-    entry.measurement.started_utc = recording.now()  # not when its process started, beside another
+    entry.measurement.started_utc = recording.utc_now()  # not when its process started, beside another
     recording.first_step(entry.measurement, entry.worker, others)
     entry.worker.ask("reset")
 
@@ -119,7 +119,7 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
         block = Block(round=-1, position=len(blocks), epoch=number, **vars(seen), **answer)
         # The worker does not wait between blocks, so one may look longer than the wait for it; all together cannot.
         left_s = time.perf_counter() - started - sum(one.wall_s for one in blocks)
-        blocks.append(recording.checked(block, left_s, alone=False))
+        blocks.append(recording.require_plausible(block, left_s, alone=False))
         watch = Watch(worker, others)
 
     sampler.start()
@@ -134,6 +134,6 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
     worker.ask("predict", file=str(file))
     workload, predictions, data = load(job.condition.workload), worker.arrays(file, np.load), files.arrays(job.data)
     if wrong := metrics.wrong(workload, predictions, data):
-        raise worker.failed(f"wrote what cannot be used: {wrong}")
+        raise worker.give_up(f"wrote what cannot be used: {wrong}")
     metric = metrics.measure(workload, predictions, data)
     return Epoch(epoch=number, wall_s=sum(block.wall_s for block in blocks), loss=answer["loss"], metric=metric)

@@ -96,8 +96,8 @@ def was_stopped(chunks: Sequence[tuple[float, float]]) -> bool:
 
 
 def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) -> None:
-    """Mark those of a process's blocks so far that are far from the median of all during which nobody else was seen at
-    work, and of the ``warm_up``. Without one the first block may compile, so it may take long. The last look counts.
+    """Mark the outliers of a process's blocks: far from the median of its undisturbed blocks and the ``warm_up``.
+    Without a warm-up the first block may compile, so it may take long. The marks of the last call count.
     """
     alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU, STOPPED)]
     if not alone:
@@ -135,8 +135,8 @@ def throttled_s() -> float:
     """Core seconds for which CPU quotas have kept the processes of our control groups from running."""
     total = 0.0
     for group, _ in machine.quotas():
-        told = dict(line.split() for line in machine.read(group / "cpu.stat").splitlines())
-        total += int(told.get("throttled_usec", 0)) / 1e6 + int(told.get("throttled_time", 0)) / 1e9  # versions 2 and 1
+        stat = dict(line.split() for line in machine.read(group / "cpu.stat").splitlines())
+        total += int(stat.get("throttled_usec", 0)) / 1e6 + int(stat.get("throttled_time", 0)) / 1e9  # versions 2 and 1
     return total
 
 
@@ -153,7 +153,7 @@ def with_children_s(worker: WorkerProcess) -> float:
 
 def _has_children_at_work(worker: WorkerProcess) -> bool:
     """Have the processes that it has started worked since this was asked last?"""
-    now, seen_s = time.monotonic(), sum(worker.of_children(lambda child: sum(child.cpu_times()[:2])))
+    now, seen_s = time.monotonic(), sum(worker.map_children(lambda child: sum(child.cpu_times()[:2])))
     before, worker.children_seen = worker.children_seen, (seen_s, now)
     return before is not None and _too_much(seen_s - before[0], now - before[1])
 
@@ -166,4 +166,4 @@ def _too_much(seconds: float, window_s: float) -> bool:
 def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
     """Processes that compute on the GPU beside ours. Counted, not compared by number: a container has its own."""
     ours = sum(worker.condition.device == "cuda" and worker.process.poll() is None for worker in workers)
-    return max(0, sum(len(nvml.computing(handle)) for handle in nvml.handles()[:1]) - ours)
+    return max(0, sum(len(nvml.compute_processes(handle)) for handle in nvml.handles()[:1]) - ours)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchlib import variables, workloads
+from benchlib import env_vars, workloads
 from benchlib.condition import Condition
 from benchlib.data.orders import prepare_orders
 from benchlib.data.prepare import prepare
@@ -47,7 +47,7 @@ class Job:
         return Batches(self.data, self.condition.batch_size, self.orders).order_digest(epoch)
 
     def hashes(self) -> dict[str, str]:
-        """Of what a worker is given: ``data``, ``order`` of its first epoch (empty for an operator), ``weights``."""
+        """Hashes of the inputs: ``data``, ``order`` of its first epoch (empty for an operator), ``weights``."""
         return {"data": files.digest(self.data), "order": self.order(), "weights": files.digest(self.weights)}
 
     def depends_on(self, procedure: str) -> dict[str, Any]:
@@ -59,8 +59,8 @@ class Job:
             "data": files.digest(self.data),
             "weights": files.digest(self.weights),
             "orders": self.orders and files.digest(self.orders),
-            "knobs": knobs.of(self.condition),
-            "variables": variables.identity(self.condition),
+            "knobs": knobs.find(self.condition),
+            "variables": env_vars.identity(self.condition),
             "versions": {**installed.versions(framework, environment), **installed.compiler(self.condition)},
             "packages": installed.packages(framework, self.condition.workload, environment),
             "machine": machine.identity(self.condition.device),

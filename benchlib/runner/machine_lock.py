@@ -16,11 +16,11 @@ LOCK = Path("/tmp/benchlib-measuring.lock")  # whatever a user's or batch job's 
 
 
 @contextmanager
-def turn(tell: Callable[[str], None]) -> Iterator[float]:
-    """Hold the machine, after waiting until nobody else measures (which goes to ``tell``); gives the seconds that this
-    took. The lock ends with this process.
+def hold_machine(tell: Callable[[str], None]) -> Iterator[float]:
+    """Hold the machine's lock, after waiting until no other process measures (``tell`` hears of it); give the seconds
+    that this took. The lock ends with this process.
     """
-    file, before = _opened(), time.monotonic()
+    file, before = _open_lock(), time.monotonic()
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,8 +38,8 @@ def turn(tell: Callable[[str], None]) -> Iterator[float]:
         os.close(file)
 
 
-def _opened() -> int:
-    """The lock file, made by whoever comes first; a file that exists is only read, which any user may."""
+def _open_lock() -> int:
+    """Open the lock file; the first process makes it. An existing file is only read, which any user may do."""
     try:
         try:
             return os.open(LOCK, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""What cannot be measured is refused before anything starts: each is a BenchlibError that says what to do."""
+"""Checks before anything starts: each refusal is a BenchlibError with its remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 from benchlib import metrics, validation
 from benchlib.condition import Condition
 from benchlib.data import prepare
-from benchlib.errors import BenchlibError, shown
+from benchlib.errors import BenchlibError, quote
 from benchlib.runner import availability
 from benchlib.workloads import load
 
@@ -22,7 +22,7 @@ def require(conditions: Iterable[Condition]) -> None:
     for condition in conditions:
         prepare.require(condition)
         if name := too_large(condition):
-            raise BenchlibError(f"{name}: {shown(getattr(condition, name))}: {TOO_LARGE}")
+            raise BenchlibError(f"{name}: {quote(getattr(condition, name))}: {TOO_LARGE}")
 
 
 TOO_LARGE = "arrays of this size are larger than this machine's memory; ask for less"

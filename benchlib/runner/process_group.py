@@ -31,7 +31,7 @@ LONGEST_FOLDER = 107 - len("/benchlib-worker-12345678/group")  # of temporary fi
 EQUAL = frozenset({"steps", "parameters", "weights_sha256", "data_sha256", "order_sha256"})
 
 
-def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
+def merge_answers(answers: list[dict[str, Any]]) -> dict[str, Any]:
     """One answer of several; what must be equal is a ChannelGarbage if it is not."""
     together = dict(answers[0])  # of what is not named below, the first process's counts
     for name in together:
@@ -49,7 +49,7 @@ MERGED: dict[str, Callable[[list[Any]], Any]] = {
     "started_s": min,
     "loss": statistics.fmean,  # each has that of its part of the batch
     "files": lambda values: {module: file for one in values for module, file in one.items()},  # what any has imported
-    "block": merged,
+    "block": merge_answers,
 }
 
 
@@ -72,7 +72,7 @@ class GroupChannel:
     """The parent's end of the channels to all processes of a group, with the methods of a ``Channel``."""
 
     def __init__(self, scratch: Path, world_size: int) -> None:
-        self.launcher: subprocess.Popen  # is started once there is somebody to connect to
+        self.launcher: subprocess.Popen  # is started once there is a socket to connect to
         self.pids: list[int] = []
         self._world_size = world_size
         self._channels: dict[int, Channel] = {}
@@ -99,7 +99,7 @@ class GroupChannel:
         answers: dict[int, dict[str, Any]] = {}
         while len(answers) < self._world_size:
             waiting = {self._sockets[rank]: rank for rank in self._channels if rank not in answers}
-            for ready in self._ready(list(waiting), deadline, tick):
+            for ready in self._wait_readable(list(waiting), deadline, tick):
                 rank = waiting[ready]
                 try:
                     answer = self._channels[rank].receive(max(0.1, deadline - time.monotonic()))
@@ -108,7 +108,7 @@ class GroupChannel:
                 if "error" in answer:
                     return {**answer, "of": f"process {rank} of {self._world_size}"}
                 answers[rank] = answer
-        return merged([answers[rank] for rank in sorted(answers)])
+        return merge_answers([answers[rank] for rank in sorted(answers)])
 
     def close(self) -> None:
         """Close all ends."""
@@ -119,7 +119,7 @@ class GroupChannel:
     def _connect(self, deadline: float) -> None:
         """Wait until every process has connected and said its number; then send what has waited for that."""
         while len(self._channels) < self._world_size:
-            self._ready([self._listener], deadline)
+            self._wait_readable([self._listener], deadline)
             end, _ = self._listener.accept()
             channel = Channel(end)
             hello = channel.receive(max(0.1, deadline - time.monotonic()))
@@ -128,14 +128,14 @@ class GroupChannel:
         while self._unsent:
             self.send(self._unsent.pop(0))
 
-    def _ready(
+    def _wait_readable(
         self, sockets: list[socket.socket], deadline: float, tick: Callable[[], None] | None = None
     ) -> list[socket.socket]:
         """Those that have something to read, by the ``deadline``; calls ``tick`` while there are none."""
         while (left := deadline - time.monotonic()) > 0:
             if ready := select.select(sockets, [], [], min(left, TICK_S))[0]:
                 return ready
-            if gone := self._gone():
+            if gone := self._name_missing():
                 if ready := select.select(sockets, [], [], 0)[0]:  # what it said last, or that its end is closed
                     return ready
                 raise ChannelClosed(gone)
@@ -143,7 +143,7 @@ class GroupChannel:
                 tick()
         raise ChannelSilent("no message in time")
 
-    def _gone(self) -> str:
+    def _name_missing(self) -> str:
         """Which process is gone that the others wait for: the launcher, or one of its own, as msrun's scheduler."""
         if len(self._channels) < self._world_size:  # later there are no new ones
             if self.launcher.poll() is not None:
@@ -154,7 +154,7 @@ class GroupChannel:
                     # Between fork and exec a child has the launcher's command, whatever it is going to be.
                     if str(RANK) in child.cmdline() and child.cmdline() != launcher.cmdline():
                         self._started[child.pid] = child
-        gone = next((number for number, process in self._started.items() if not _lives(process)), None)
+        gone = next((number for number, process in self._started.items() if not _is_alive(process)), None)
         return f"process {gone}, which the launcher had started, is gone" if gone else ""
 
 
@@ -175,14 +175,14 @@ class GroupUsage:
         return SimpleNamespace(rss=sum(process.memory_info().rss for process in self._all()[1:]))
 
     def children(self, recursive: bool = True) -> list[psutil.Process]:
-        """What the ranks have started."""
+        """The processes that the ranks have started."""
         return [child for rank in self._all()[1:] for child in rank.children(recursive)]
 
     def _all(self) -> list[psutil.Process]:
         return [self.launcher, *(psutil.Process(pid) for pid in self.channel.pids)]
 
 
-def _lives(process: psutil.Process) -> bool:
+def _is_alive(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:

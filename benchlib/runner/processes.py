@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import psutil
 
-from benchlib import environments, plugins, scratch, variables
+from benchlib import env_vars, environments, plugins, scratch
 from benchlib.condition import Condition
 from benchlib.errors import Failure
 from benchlib.provenance import installed, knobs
@@ -55,10 +55,10 @@ class WorkerProcess:
         self.log = self.scratch / "printed.txt"
         try:
             started = {**environment(condition, self.scratch), **(extra or {})}
-            set_here = {**knobs.of(condition), **(extra or {})}
-            inherited = {**variables.counting(condition, started), **variables.devices(started)}
-            left_out = variables.left_out(started, os.environ)
-            self.surroundings = variables.Surroundings(set_here, inherited, left_out)
+            set_here = {**knobs.find(condition), **(extra or {})}
+            inherited = {**env_vars.for_key(condition, started), **env_vars.devices(started)}
+            left_out = env_vars.omissions(started, os.environ)
+            self.surroundings = env_vars.Surroundings(set_here, inherited, left_out)
             self._start_group(started) if self._group else self._start_one(started)
         except BaseException as error:
             scratch.remove(self.scratch)
@@ -79,7 +79,7 @@ class WorkerProcess:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def opened(self) -> dict[str, Any]:
+    def finish_open(self) -> dict[str, Any]:
         """Wait for the import; a BenchlibError if the versions are not those that keys are made of."""
         answer = self.finish("open")
         installed.require_versions(self.condition.framework, self.condition.environment, answer["versions"])
@@ -88,7 +88,7 @@ class WorkerProcess:
     def ask(
         self, do: str, tick: Tick | None = None, each: Callable[[dict], None] = lambda block: None, **details: Any
     ) -> dict:
-        """Send a request and return its answer; ``tick`` is called while waiting, ``each`` gets the blocks before."""
+        """Call do_NAME of ``worker.service.Worker``; ``tick`` is called meanwhile, ``each`` gets earlier blocks."""
         self.begin(do, **details)
         while "block" in (answer := self.finish(do, tick)):
             each(answer["block"])
@@ -105,16 +105,16 @@ class WorkerProcess:
             answer = self.channel.receive(self.patience_s, tick)
         except ChannelClosed as error:
             who = f" ({error})" if self._group else ""
-            raise self.failed(f"died in {do!r}{who}") from None
+            raise self.give_up(f"died in {do!r}{who}") from None
         except ChannelSilent:
-            raise self.failed(f"hung in {do!r}: silent for {self.patience_s:g} s") from None
+            raise self.give_up(f"hung in {do!r}: silent for {self.patience_s:g} s") from None
         except ChannelGarbage as error:
-            raise self.failed(f"talked rubbish in {do!r}: {error}") from None
+            raise self.give_up(f"talked rubbish in {do!r}: {error}") from None
         if "error" in answer:
             exception, message, traceback = (str(answer.get(name, "")) for name in ("exception", "error", "traceback"))
             process = f"{answer['of']}: " if "of" in answer else ""
             refusal = {"request": do, "exception": exception, "message": message}
-            raise self.failed(f"failed in {do!r}: {process}{exception}: {message}", traceback, **refusal)
+            raise self.give_up(f"failed in {do!r}: {process}{exception}: {message}", traceback, **refusal)
         return answer
 
     def arrays(self, file: Path, read: Callable[[Path], Any] = files.unpack) -> Any:
@@ -123,14 +123,14 @@ class WorkerProcess:
             return read(file)
         except Exception as error:  # there is no end to what a broken file can make numpy and zipfile raise
             said = f"{file.name} cannot be read: {type(error).__name__}: {error}"
-            raise self.failed(f"wrote what cannot be used: {said}") from error
+            raise self.give_up(f"wrote what cannot be used: {said}") from error
 
     def pids(self) -> list[int]:
         """The numbers of the processes that compute."""
         return self.channel.pids if self._group else [self.process.pid]
 
-    def of_children(self, do: Callable[[psutil.Process], Any]) -> list[Any]:
-        """What ``do`` gives of each process that the worker has started and that still runs."""
+    def map_children(self, do: Callable[[psutil.Process], Any]) -> list[Any]:
+        """Call ``do`` for each running process that the worker has started; return the results."""
         given = []
         with contextlib.suppress(psutil.Error):
             for child in self.cpu.children(recursive=True):
@@ -156,7 +156,7 @@ class WorkerProcess:
             return
         self._ended = True
         self.release()
-        started = self._started()
+        started = self._descendants()
         try:
             with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
                 self.channel.send({"do": "end"})
@@ -169,7 +169,7 @@ class WorkerProcess:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        self.of_children(lambda child: child.send_signal(number))  # those of another session, too
+        self.map_children(lambda child: child.send_signal(number))  # those of another session, too
 
     def _start_group(self, environment: Mapping[str, str]) -> None:
         self.channel = process_group.GroupChannel(self.scratch, self.condition.world_size)
@@ -194,11 +194,11 @@ class WorkerProcess:
         try:
             self.channel.send(message)
         except ChannelClosed:
-            raise self.failed(f"died before {message['do']!r}") from None
+            raise self.give_up(f"died before {message['do']!r}") from None
 
-    def failed(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
+    def give_up(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
         """An error that says ``what`` is wrong with the worker, which is then ended."""
-        self._kill(self._started())
+        self._kill(self._descendants())
         code = self.process.returncode
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
         printed = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -206,7 +206,7 @@ class WorkerProcess:
         # JSON can say halves of characters, no file can.
         return WorkerFailed(Failure(**{name: text.encode(errors="replace").decode() for name, text in texts.items()}))
 
-    def _started(self) -> list[psutil.Process]:
+    def _descendants(self) -> list[psutil.Process]:
         """All below the process, some in sessions of their own, which a signal to its session misses."""
         with contextlib.suppress(psutil.Error):
             return psutil.Process(self.process.pid).children(recursive=True)

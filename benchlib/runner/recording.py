@@ -1,4 +1,4 @@
-"""What every measurement records of its process: versions, settings, hashes, memory; and that its times can be true."""
+"""The records of a process in its measurement: versions, settings, hashes, memory; and checks of its times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import plugins, variables
+from benchlib import env_vars, plugins
 from benchlib.cache import Block, Measurement
 from benchlib.condition import Condition
 from benchlib.provenance import fingerprint, installed, machine
@@ -24,29 +24,29 @@ def begin(procedure: str, job: Job, **identity: Any) -> Measurement:
     one = job.condition
     packages = installed.packages(one.framework, one.workload, one.environment)
     code = {"code": fingerprint.digest(one, procedure), "commit": fingerprint.commit()}
-    about = {"condition": one, "initial_seed": job.seed, "started_utc": now(), "machine": machine.describe()}
+    about = {"condition": one, "initial_seed": job.seed, "started_utc": utc_now(), "machine": machine.describe()}
     return Measurement(**identity, **about, **code, packages=packages)
 
 
-def now() -> str:
+def utc_now() -> str:
     """The time, UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def opened(measurement: Measurement, worker: WorkerProcess) -> None:
+def record_import(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
-    answer = worker.opened()
+    answer = worker.finish_open()
     measurement.versions = {**versions(worker.condition), **answer["versions"]}
     measurement.memory = {"after_import": answer["rss_mib"]}  # see ``memory``
 
 
 def versions(condition: Condition) -> dict[str, str]:
-    """Of Python, a condition's framework, what that imports beside it, its compiler and plug-ins: by name."""
+    """The versions of Python, the framework, its imports, its compiler and plug-ins, by name."""
     here = {**installed.versions(condition.framework, condition.environment), **installed.compiler(condition)}
-    return {**here, **plugins.named(condition.framework, condition.workload, condition.data)}
+    return {**here, **plugins.of_condition(condition.framework, condition.workload, condition.data)}
 
 
-def built(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
+def record_build(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
     """Wait until the job is built; the weights that the framework now holds must be those of the file."""
     measurement.built = worker.finish("build")
     require_inputs(worker, job, measurement.built)
@@ -63,24 +63,24 @@ def require_inputs(worker: WorkerProcess, job: Job, answer: dict[str, Any]) -> N
 def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> None:
     """A worker that used another ``what`` than it was given, by its hash, has failed."""
     if used != given:
-        raise worker.failed(f"used another {what} than it was given: its sha256 begins with {used}, not with {given}")
+        raise worker.give_up(f"used another {what} than it was given: its sha256 begins with {used}, not with {given}")
 
 
 def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
-    """What a worker has imported has to be among the hashed files ``known``, by module: it is in the key."""
-    files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
+    """Require that all imports of a worker are among the hashed files ``known``, by module: they are in the key."""
+    files = worker.ask("imported", beside=env_vars.worker_folders(os.environ))["files"]
     # A worker has imported the package of each workload that a plug-in adds a file to, whatever it was asked for.
     extended = {name for name in files if len(getattr(sys.modules.get(name), "__path__", ())) > 1}
     if unknown := [name for name in files if name not in known and name not in extended]:
         what = f"imported {', '.join(unknown)}, which the hash of the code does not know"
         rule = "a model's file may import workloads and helpers, each by an import statement of its own"
-        raise worker.failed(f"{what}: {rule}")
+        raise worker.give_up(f"{what}: {rule}")
     for name, file in ((name, file) for name, file in files.items() if name in known):
         there, here = Path(file).resolve(), known[name].resolve()
         if file and there != here and there.read_bytes() != here.read_bytes():
             what = f"imported {name} from {there}, which is another file than {here}, whose code is hashed"
             remedy = f"take that folder off the path of the environment {worker.condition.environment} (.pth files)"
-            raise worker.failed(f"{what}: {remedy}")
+            raise worker.give_up(f"{what}: {remedy}")
 
 
 def first_step(measurement: Measurement, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
@@ -91,7 +91,7 @@ def first_step(measurement: Measurement, worker: WorkerProcess, others: list[Wor
     by = watch.end().disturbed_by
     starved = worker.condition.device == "cpu" and LEAST_CORES * watch.window_s - watch.own_s > LEAST_S
     if not (math.isfinite(answer["wall_s"]) and answer["wall_s"] > 0):
-        raise worker.failed(f"reported impossible times: a first step of {answer['wall_s']!r} s")
+        raise worker.give_up(f"reported impossible times: a first step of {answer['wall_s']!r} s")
     measurement.first_step_s = answer["wall_s"]
     measurement.first_step_disturbed_by = by or (NO_CPU if starved else "")
     measurement.settings = answer["settings"]
@@ -103,14 +103,14 @@ def memory(measurement: Measurement, worker: WorkerProcess) -> None:
     ``children``: resident in processes that it started (compilers). Of the device, from the framework's allocator:
     ``device_allocated`` now, ``device_peak``.
     """
-    children = sum(worker.of_children(lambda child: child.memory_info().rss / 2**20))
+    children = sum(worker.map_children(lambda child: child.memory_info().rss / 2**20))
     measurement.memory = {**measurement.memory, **worker.ask("memory"), "children": children}
 
 
 CLOCK_S = 0.01  # by so much a block may last longer than the parent waited for it
 
 
-def checked(block: Block, window_s: float, alone: bool) -> Block:
+def require_plausible(block: Block, window_s: float, alone: bool) -> Block:
     """The block, if its times can be true. ``window_s`` is how long the parent waited for it, by a clock of its own;
     for it ``alone``, so that it cannot be much shorter either.
     """

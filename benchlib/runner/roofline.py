@@ -28,7 +28,7 @@ BLOCKS, BLOCK_S, WARM_UP_LIMIT_S = 5, 0.1, 5.0
 
 
 class Ceiling(Result):
-    """Of one device in one precision; ``best`` says for each limit which condition reached it."""
+    """The limits of one device in one precision; ``best`` says for each limit which condition reached it."""
 
     device: str
     precision: str
@@ -47,14 +47,14 @@ class Ceiling(Result):
 
 
 def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condition]:
-    """What is timed: each framework that can use the device in one of these environments, in the tuned lane."""
+    """The conditions to time: each framework that can use the device in one of the environments, in the tuned lane."""
     matrices, copied = (SIZES, COPIED) if device == "cpu" else (LARGE_SIZES, LARGE_COPIED)
     sizes_of = {"linear": matrices, "copy": copied, "conv2d": CHANNELS}
     chosen = {"device": device, "precision": precision, "lane": "tuned"}
     return [
         _condition(workload, size, framework=framework, environment=environment, **chosen)
         for environment, framework in itertools.product(within, frameworks.names())
-        if availability.available(framework, device, environment) is None
+        if availability.why_absent(framework, device, environment) is None
         for workload, sizes in sizes_of.items()
         if framework in workloads.load(workload).frameworks()
         for size in sizes
@@ -67,7 +67,7 @@ def measure(device: str, precision: str, within: Iterable[str], inputs: Path, pa
     failures: list[Failure] = []
     alike: dict[tuple, list[Condition]] = {}
     for condition in conditions(device, precision, within):
-        alike.setdefault((condition.implementation, *knobs.of(condition).items()), []).append(condition)
+        alike.setdefault((condition.implementation, *knobs.find(condition).items()), []).append(condition)
     for group in alike.values():
         try:
             for condition, rate in _steps_per_second(group, inputs, patience_s):
@@ -83,10 +83,10 @@ def measure(device: str, precision: str, within: Iterable[str], inputs: Path, pa
 
 
 def _steps_per_second(group: list[Condition], inputs: Path, patience_s: float) -> Iterator[tuple[Condition, float]]:
-    """Of conditions that share a worker."""
+    """Yield the steps per second of conditions that share a worker."""
     known: dict[str, Path] = {}
     with WorkerProcess(group[0], INITIAL_SEED, patience_s) as worker:
-        worker.opened()
+        worker.finish_open()
         for condition in group:
             worker.ask("build", **prepare_job(condition, INITIAL_SEED, inputs).document())
             worker.ask("first_step")

@@ -12,14 +12,14 @@ import statistics
 import time
 
 from benchlib.cache import Block, Measurement
-from benchlib.runner import entries, recording
-from benchlib.runner.entries import Entry, guarded
+from benchlib.runner import recording, worker_sessions
 from benchlib.runner.interference import NO_CPU, Pace, Watch, hold_still, mark_outliers, was_stopped
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerProcess
+from benchlib.runner.worker_sessions import Entry, run_guarded
 from benchlib.stats.planner import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.validation import Strict
-from benchlib.worker.steady import WINDOW
+from benchlib.worker.warmup import WINDOW
 
 WARM_UP_LIMIT_S = 20.0  # of one process; a slow condition still gets a first step and one more
 TAKES = 3  # of a block that is disturbed, the first included
@@ -43,11 +43,11 @@ def measure_repetition(
     members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
         # In random order too: of equal processes that start side by side the first was 0.8 % faster than the second.
-        entries.start(chance.sample(members, len(members)), patience_s)
-        entries.build(chance.sample(members, len(members)))
+        worker_sessions.start(chance.sample(members, len(members)), patience_s)
+        worker_sessions.build(chance.sample(members, len(members)))
         built_s, ends = time.monotonic() - began, [time.monotonic()]
         for entry in chance.sample(members, len(members)):
-            guarded(entry, _prepare, settings, _others(entry, members))
+            run_guarded(entry, _prepare, settings, _idle_workers(entry, members))
             ends.append(time.monotonic())
         # What one of them compiles for long makes the others no more worth measuring: so many times the usual.
         start_s = built_s + len(members) * statistics.median(b - a for a, b in itertools.pairwise(ends))
@@ -58,19 +58,19 @@ def measure_repetition(
             if number >= LEAST_ROUNDS and time.monotonic() - rounds_began >= most_s:
                 break
             for position, entry in enumerate(chance.sample(members, len(members))):
-                guarded(entry, _blocks, number, position, _others(entry, members))
+                run_guarded(entry, _blocks, number, position, _idle_workers(entry, members))
         rounds_s = time.monotonic() - rounds_began
         for entry in members:
-            guarded(entry, lambda e: recording.memory(e.measurement, e.worker))
-            entries.require_hashed(entry, "rounds")
+            run_guarded(entry, lambda e: recording.memory(e.measurement, e.worker))
+            worker_sessions.require_hashed(entry, "rounds")
     finally:
-        entries.end(members)
+        worker_sessions.end(members)
     repetition_s = time.monotonic() - began
     for measurement in measurements:
         measurement.repetition_s, measurement.rounds_s = repetition_s, rounds_s
 
 
-def _others(entry: Entry, processes: list[Entry]) -> list[WorkerProcess]:
+def _idle_workers(entry: Entry, processes: list[Entry]) -> list[WorkerProcess]:
     """The workers that should sleep while it is this one's turn."""
     return [other.worker for other in processes if other is not entry and other.worker is not None]
 
@@ -91,7 +91,7 @@ def _prepare(entry: Entry, settings: RoundSettings, others: list[WorkerProcess])
 
 
 def _blocks(entry: Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
-    """A block of round ``number``, taken again until a take is not disturbed; all are kept, see ``cache.counted``."""
+    """A block of round ``number``, taken again until a take is undisturbed; all are kept: see ``cache.final_takes``."""
     takes: list[Block] = []
     while len(takes) < TAKES and all(block.disturbed for block in takes):
         takes.append(_block(entry, number, position, others))
@@ -107,4 +107,4 @@ def _block(entry: Entry, number: int, position: int, others: list[WorkerProcess]
     entry.sampler.tick()
     entry.measurement.trace = entry.sampler.trace
     block = Block(round=number, position=position, **vars(watch.end()), **answer)
-    return recording.checked(block, watch.window_s, alone=True)
+    return recording.require_plausible(block, watch.window_s, alone=True)

@@ -14,7 +14,7 @@ from benchlib.stats.comparison import Comparison
 
 @dataclass(eq=False)
 class Asked:
-    """What is there of a comparison that has been asked for, and what may come."""
+    """A requested comparison: its measurements so far, and the repetitions that may follow."""
 
     comparison: Comparison
     group: str  # its key
@@ -24,8 +24,8 @@ class Asked:
     repetitions: int = 0  # that are there, whatever came of them
 
     @classmethod
-    def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.RoundSettings, code: Unchanged) -> Asked:
-        """With its jobs: of the baseline, the control, the other conditions; or none."""
+    def create(cls, comparison: Comparison, jobs: list[Job], settings: rounds.RoundSettings, code: Unchanged) -> Asked:
+        """Create it with its jobs: the baseline's, the control's, the other conditions'; or none."""
         roles = ["baseline", "control", *["condition"] * (len(jobs) - 2)][: len(jobs)]
         members = [job.depends_on("rounds") for job in jobs]
         group = key(kind="comparison", settings=settings.model_dump(), members=members)
@@ -33,12 +33,12 @@ class Asked:
 
     def read(self, store: Store) -> None:
         """Read all repetitions that are on disk."""
-        while (measured := store.usable(self.file)) is not None:
+        while (measured := store.load_or_set_aside(self.file)) is not None:
             self._add(measured)
 
     def repeat(self, store: Store, patience_s: float, keep: Callable[[list[Measurement]], None]) -> list[Measurement]:
         """Measure the next repetition, which goes to ``keep``, unless another process has meanwhile."""
-        measured = store.usable(self.file)
+        measured = store.load_or_set_aside(self.file)
         if measured is None:
             self.code.require()
             place = {"kind": "comparison", "group": self.group, "file": self.file, "repetition": self.repetitions}
@@ -57,7 +57,7 @@ class Asked:
         return key(group=self.group, repetition=self.repetitions)
 
     @property
-    def left(self) -> int:
+    def repetitions_left(self) -> int:
         """About how many repetitions are still to come."""
         return max(1, self.comparison.plan.more_processes)
 

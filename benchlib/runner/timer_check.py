@@ -25,7 +25,7 @@ TRIES = 3  # on a restless machine
 
 
 class SyncCheck(Result):
-    """What the timer saw of planted work, in seconds."""
+    """The planted work and the time that the timer saw, in seconds."""
 
     condition: Condition
     known_s: float
@@ -35,7 +35,7 @@ class SyncCheck(Result):
 
     @property
     def share(self) -> float:
-        """Of the known duration of many steps, what the timer saw."""
+        """The share of the steps' known duration that the timer saw."""
         return self.timed_s / self.known_s if self.known_s else 0.0
 
     @property
@@ -48,7 +48,7 @@ def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
     job = prepare_job(condition, INITIAL_SEED, inputs)
     try:
         with WorkerProcess(condition, INITIAL_SEED, patience_s) as worker:
-            worker.opened()
+            worker.finish_open()
             worker.ask("build", **job.document())
             worker.ask("first_step")
             for _ in range(TRIES):
@@ -61,5 +61,5 @@ def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
             recording.require_hashed(worker, fingerprint.files(condition, "contract"))
             return seen
     except WorkerFailed as failure:
-        told = {"failure": str(failure), "crashed": not failure.failure.is_refusal}
-        return SyncCheck(condition=condition, known_s=math.nan, timed_s=math.nan, **told)
+        result = {"failure": str(failure), "crashed": not failure.failure.is_refusal}
+        return SyncCheck(condition=condition, known_s=math.nan, timed_s=math.nan, **result)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from benchlib.cache import Block, Measurement, counted
+from benchlib.cache import Block, Measurement, final_takes
 from benchlib.condition import Condition
 from benchlib.stats.comparison import DISTURBED, NOT_MEASURED, Comparison
 from benchlib.stats.intervals import Interval, mean_interval, ratio_of_means
@@ -25,7 +25,7 @@ def amortisation(comparison: Comparison, eager: Condition, graph: Condition) -> 
     """Of two conditions of a comparison that differ in the mode: the verdict, and the quantities (``frame.OF_GRAPHS``).
     Those that begin with ``pays`` are nan unless it pays.
     """
-    every = [pair for pair in comparison.pairs(eager, graph) if all(map(_quiet, pair))]
+    every = [pair for pair in comparison.pairs(eager, graph) if all(map(_undisturbed_blocks, pair))]
     quiet = [pair for pair in every if not any(m.first_step_disturbed_by for m in pair)]
     disturbed = len(every) - len(quiet) > MOST * len(every)
     pairs = every if disturbed else quiet
@@ -58,9 +58,9 @@ def _verdict(cost: Interval, gain: Interval) -> str:
 
 def _step_s(m: Measurement) -> float:
     """Mean seconds of a step, over the rounds that were not disturbed in every take."""
-    blocks = _quiet(m)
+    blocks = _undisturbed_blocks(m)
     return sum(block.wall_s for block in blocks) / sum(block.steps for block in blocks)
 
 
-def _quiet(m: Measurement) -> list[Block]:
-    return [block for block in counted(m.blocks) if not block.disturbed]
+def _undisturbed_blocks(m: Measurement) -> list[Block]:
+    return [block for block in final_takes(m.blocks) if not block.disturbed]

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchlib.cache import Measurement, counted, identity, seconds_by_round
+from benchlib.cache import Measurement, final_takes, identity, seconds_by_round
 from benchlib.condition import Condition
 from benchlib.progress import duration
 from benchlib.stats import throughput
-from benchlib.stats.intervals import Interval, geometric_interval, rounds_of
+from benchlib.stats.intervals import Interval, geometric_interval, log_ratios
 from benchlib.stats.measured import Frame, Measured
-from benchlib.stats.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
+from benchlib.stats.planner import FAILED, Paired, Plan, best_rounds, gain, is_settled, means, plan, width
 from benchlib.stats.validity import DIFFERENT, MOST, NOT_CHECKED, disturbed_rounds, slow_down
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
@@ -46,9 +46,9 @@ class Comparison(Measured):
     @property
     def plan(self) -> Plan:
         """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
-        given = [] if self._lost else self._given()
+        given = [] if self._is_lost else self._ratio_conditions()
         disturbed = any(self.disturbed(self.baseline, *pair) for pair in given)
-        return plan(self._paired(given), self.precision, self.budget_s, self.pilot if given else 0, disturbed)
+        return plan(self._planner_pairs(given), self.precision, self.budget_s, self.pilot if given else 0, disturbed)
 
     @property
     def ended(self) -> str | None:
@@ -62,38 +62,38 @@ class Comparison(Measured):
         """The conditions that are measured: those whose ratio can be given; none where of several only the baseline
         is left.
         """
-        proved = [one for one in self.conditions if not self._unproved(self.baseline, one)]
+        proved = [one for one in self.conditions if not self._no_proof(self.baseline, one)]
         return proved if len(proved) >= min(2, len(self.conditions)) else []
 
     @property
     def settled(self) -> bool:
         """Has every ratio the precision asked for, or is there none to be had?"""
-        unclear = any(self.disturbed(self.baseline, *pair) for pair in self._hoped())
-        return not unclear and settled(self._wanted(), self.precision)
+        unclear = any(self.disturbed(self.baseline, *pair) for pair in self._hopeful_conditions())
+        return not unclear and is_settled(self._wanted_pairs(), self.precision)
 
     def lacks_pilot(self, own: Container[str]) -> bool:
         """Has a ratio fewer processes than its pilot, and may get them? Not where a framework has refused, nor where it
         failed in both of the last repetitions of one's ``own`` (keys of files).
         """
         last = list(dict.fromkeys(m.file for m in self.measurements if m.file in own))[-2:]
-        for condition, role in self._given():
+        for condition, role in self._ratio_conditions():
             good = [m.file for _, m in self.pairs(self.baseline, condition, role)]
-            refused = any(m.refused for m in self._every(self.baseline, "baseline") + self._every(condition, role))
+            refused = any(m.refused for m in self._history(self.baseline, "baseline") + self._history(condition, role))
             failing = len(last) == 2 and not any(file in good for file in last)
-            needless = role == "control" and self._lost
+            needless = role == "control" and self._is_lost
             if len(good) < self.pilot and not refused and not failing and not needless:
                 return True
         return False
 
     @property
     def gain(self) -> float:
-        """By how much another repetition should narrow the widest interval (relative half-widths)."""
-        return gain(self._wanted())
+        """The expected narrowing of the widest interval by another repetition (relative half-widths)."""
+        return gain(self._wanted_pairs())
 
     @property
     def widest(self) -> tuple[float, str]:
         """The relative half-width of the widest interval, and whose it is; nan while there is none."""
-        widths = {name: width(own) for name, own in means(self._wanted()).items()}
+        widths = {name: width(own) for name, own in means(self._wanted_pairs()).items()}
         return max(((half, name) for name, half in widths.items()), default=(math.nan, self.title))
 
     @property
@@ -101,12 +101,12 @@ class Comparison(Measured):
         """Seconds that another repetition should take."""
         firsts = {m.file: m for m in self.measurements if m.repetition_s is not None}.values()
         start_s = float(np.median([m.repetition_s - m.rounds_s for m in firsts]))
-        done = self._paired(self._given())
+        done = self._planner_pairs(self._ratio_conditions())
         return start_s + best_rounds(done) * float(np.median([paired.round_s for paired in done]))
 
     @property
     def title(self) -> str:
-        """What is compared, in a few words."""
+        """The comparison in a few words."""
         return f"{len(self.conditions)} at {self.baseline.workload} batch {self.baseline.batch_size}"
 
     @property
@@ -129,7 +129,7 @@ class Comparison(Measured):
         pairs = self.pairs(one, other, role)
         if self.disturbed(one, other, role):
             return Interval(processes=sum(bool(disturbed_rounds(*pair)) for pair in pairs))
-        logs = [rounds_of(seconds_by_round(one), seconds_by_round(other)) for one, other in pairs]
+        logs = [log_ratios(seconds_by_round(one), seconds_by_round(other)) for one, other in pairs]
         return geometric_interval([float(np.mean(rounds)) for rounds in logs if rounds])
 
     def verdict(self, one: Condition, other: Condition, role: str | None = None) -> tuple[Interval, str]:
@@ -137,7 +137,7 @@ class Comparison(Measured):
         what keeps slowing down, or is :meth:`disturbed`: nan where the verdict is one of :data:`NO_RATIO`.
         """
         ratio = self.between(one, other, role)
-        unproved = None if role == "control" else self._unproved(one, other)
+        unproved = None if role == "control" else self._no_proof(one, other)
         if unproved:
             verdict = unproved
         elif ratio.processes == 0:
@@ -187,48 +187,48 @@ class Comparison(Measured):
         """
         rows = []
         for condition in self.conditions:
-            every = self._every(condition, self._role(condition))
+            every = self._history(condition, self._role(condition))
             good = [m for m in every if m.ok]
             slow, files = self.slows_down(condition), self.files(condition)
             rows.append(throughput.row(condition, good, slow, len(every) - len(good), files))
         return Frame(rows)
 
     def _ratios(self) -> list[tuple[Condition, str]]:
-        """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""
+        """The conditions compared with the baseline, and their roles: the baseline again (A/A), the others."""
         return [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
 
     def pairs(self, one: Condition, other: Condition, role: str | None = None) -> list[tuple[Measurement, Measurement]]:
-        """Of each that were measured together, the processes of both."""
-        ones = {m.file: m for m in self._every(one, self._role(one)) if m.ok}
-        others = self._every(other, role or self._role(other))
+        """The pairs of processes of both conditions that were measured together."""
+        ones = {m.file: m for m in self._history(one, self._role(one)) if m.ok}
+        others = self._history(other, role or self._role(other))
         return [(ones[m.file], m) for m in others if m.ok and m.file in ones]
 
     def _role(self, condition: Condition) -> str:
         return "baseline" if condition == self.baseline else "condition"
 
-    def _given(self) -> list[tuple[Condition, str]]:
+    def _ratio_conditions(self) -> list[tuple[Condition, str]]:
         """The conditions whose ratio to the baseline is given once it is known, and in which role."""
         return [
-            (one, role) for one, role in self._ratios() if role == "control" or not self._unproved(self.baseline, one)
+            (one, role) for one, role in self._ratios() if role == "control" or not self._no_proof(self.baseline, one)
         ]
 
-    def _hoped(self) -> list[tuple[Condition, str]]:
+    def _hopeful_conditions(self) -> list[tuple[Condition, str]]:
         """Those for which another repetition would do something: the control's not by itself, beside others' lost."""
-        hoped = [pair for pair in self._given() if self._has_hope(*pair)]
-        return hoped if len(self._given()) == 1 or any(role == "condition" for _, role in hoped) else []
+        hoped = [pair for pair in self._ratio_conditions() if self._has_hope(*pair)]
+        return hoped if len(self._ratio_conditions()) == 1 or any(role == "condition" for _, role in hoped) else []
 
-    def _wanted(self) -> list[Paired]:
-        return self._paired(self._hoped())
+    def _wanted_pairs(self) -> list[Paired]:
+        return self._planner_pairs(self._hopeful_conditions())
 
     @property
-    def _lost(self) -> bool:
+    def _is_lost(self) -> bool:
         """Is the control all that is left, because each other condition fails by itself?"""
-        return len(self._given()) > 1 and all(self._fails(*pair) for pair in self._given()[1:])
+        return len(self._ratio_conditions()) > 1 and all(self._fails(*pair) for pair in self._ratio_conditions()[1:])
 
     def _fails(self, condition: Condition, role: str) -> bool:
         """Has it failed by itself in both of the last repetitions?"""
         last = sorted({m.repetition for m in self.measurements})[-2:]
-        return len(last) > 1 and not any(m.ok for m in self._every(condition, role) if m.repetition in last)
+        return len(last) > 1 and not any(m.ok for m in self._history(condition, role) if m.repetition in last)
 
     def _has_hope(self, condition: Condition, role: str) -> bool:
         """Neither fails it, nor does it slow down, nor is it still unclear after so many (``PATIENCE``)."""
@@ -237,7 +237,7 @@ class Comparison(Measured):
         slow = self.slows_down(self.baseline) or self.slows_down(condition)
         return not (self._fails(condition, role) or given_up or slow)
 
-    def _every(self, condition: Condition, role: str) -> list[Measurement]:
+    def _history(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.role == role and m.condition == condition]
 
     def _repetitions(self) -> list[list[Measurement]]:
@@ -247,25 +247,25 @@ class Comparison(Measured):
             repetitions.setdefault(m.repetition, []).append(m)
         return list(repetitions.values())
 
-    def _paired(self, ratios: list[tuple[Condition, str]]) -> list[Paired]:
-        """What the planner has to know of each repetition, for these ratios."""
+    def _planner_pairs(self, ratios: list[tuple[Condition, str]]) -> list[Paired]:
+        """The planner's input of each repetition, for these ratios."""
         names, paired = {_name(role, condition) for condition, role in ratios}, []
         for together in self._repetitions():
             good = [m for m in together if m.ok]
             logs = {
-                _name(m.role, m.condition): rounds_of(seconds_by_round(baseline), seconds_by_round(m))
+                _name(m.role, m.condition): log_ratios(seconds_by_round(baseline), seconds_by_round(m))
                 for baseline in good
                 if baseline.role == "baseline"
                 for m in good
                 if m.role != "baseline"
             }
-            round_s = together[0].rounds_s / max((len(counted(m.blocks)) for m in good), default=1)
+            round_s = together[0].rounds_s / max((len(final_takes(m.blocks)) for m in good), default=1)
             useful = max(map(len, logs.values()), default=0)  # the disturbed rounds are a cost like the start
             wanted = {name: values for name, values in logs.items() if name in names}
             paired.append(Paired(wanted, together[0].repetition_s - useful * round_s, round_s))
         return paired
 
-    def _unproved(self, one: Condition, other: Condition) -> str | None:
+    def _no_proof(self, one: Condition, other: Condition) -> str | None:
         """Why there is no ratio of two conditions: both must have been certified. None: they have."""
         proofs = [self.certificates.get(condition.key) for condition in (one, other)]
         verdicts = {proof.verdict if proof else NOT_CHECKED for proof in proofs}
@@ -284,8 +284,8 @@ def most_urgent(comparisons: Sequence[Comparison], left_s: float) -> int | None:
     return max(gains, key=gains.__getitem__, default=None)
 
 
-def standing(comparisons: Sequence[Comparison], left_s: float) -> str:
-    """In a sentence the widest interval, and which ratio has it."""
+def describe_widest(comparisons: Sequence[Comparison], left_s: float) -> str:
+    """A sentence on the widest interval, and which ratio has it."""
     known = [one.widest for one in comparisons if one.widest[0] > 0]
     if not known:
         return "no ratio has an interval yet"
@@ -304,7 +304,7 @@ def same_within(margin: float) -> str:
 
 
 def verdict_on(interval: Interval, margin: float) -> str:
-    """What an interval of a ratio shows; one that excludes 1 and lies within ``margin`` of it is of no importance."""
+    """The verdict on a ratio's interval; one that excludes 1 and lies within ``margin`` of it is of no importance."""
     if is_within(interval.low, interval.high, margin):
         return same_within(margin)
     if interval.excludes(1):
@@ -313,5 +313,5 @@ def verdict_on(interval: Interval, margin: float) -> str:
 
 
 def _name(role: str, condition: Condition) -> str:
-    """Of a ratio, for the planner and for people."""
+    """The name of a ratio, for the planner and for people."""
     return f"A/A of {condition}" if role == "control" else str(condition)

@@ -26,7 +26,7 @@ HIGHER, LOWER = "higher", "lower"
 """Verdicts on a difference; the third is ``comparison.NO_DIFFERENCE``."""
 
 
-def pairs(comparison: Comparison) -> Iterator[dict[str, Any]]:
+def pair_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """The rows of ``pair_ratio``: throughput relative to each condition of a comparison but its baseline. Readers of
     the report choose what to compare with.
 
@@ -37,25 +37,25 @@ def pairs(comparison: Comparison) -> Iterator[dict[str, Any]]:
         ratio, verdict = comparison.verdict(one, other)
         files = " ".join(comparison.files(one, other))
         if one != comparison.baseline:
-            yield tidy.row("pair_ratio", other, ratio, one, **tidy.said(verdict), files=files)
+            yield tidy.row("pair_ratio", other, ratio, one, **tidy.verdict_columns(verdict), files=files)
         if verdict not in NO_RATIO:
             ratio = ratio.map(lambda value: 1 / value)
             verdict = verdict_on(ratio, comparison.margin)
-        yield tidy.row("pair_ratio", one, ratio, other, **tidy.said(verdict), files=files)
+        yield tidy.row("pair_ratio", one, ratio, other, **tidy.verdict_columns(verdict), files=files)
 
 
-def throughput(
+def ratio_row(
     comparison: Comparison,
     quantity: str,
     condition: Condition,
     baseline: Condition,
     change: Callable[[float], float] | None = None,
 ) -> dict[str, Any]:
-    """The row of a quantity that follows from the ratio of throughput to a baseline: the ratio itself, with its
+    """The row of a quantity computed from the ratio of throughput to a baseline: the ratio itself, with its
     verdict, or what a monotonous ``change`` makes of it.
     """
     ratio, verdict = comparison.verdict(baseline, condition)
-    columns = {**tidy.said(verdict), "files": " ".join(comparison.files(condition, baseline))}
+    columns = {**tidy.verdict_columns(verdict), "files": " ".join(comparison.files(condition, baseline))}
     if change:
         columns["verdict"] = None  # it is on the ratio
         ratio = ratio.map(change)
@@ -63,7 +63,7 @@ def throughput(
 
 
 def within_frameworks(comparison: Comparison, inputs: Path) -> Iterator[dict[str, Any]]:
-    """Of each two conditions that differ in mode or precision only, and can be compared: their ratio, and when graph
+    """The ratio of each two comparable conditions that differ in mode or precision only, and when graph
     mode has paid for its compilation. ``inputs`` is where prepared data are.
     """
     there = comparison.conditions
@@ -71,7 +71,7 @@ def within_frameworks(comparison: Comparison, inputs: Path) -> Iterator[dict[str
     mixed = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
     for one, other in [*graphs, *mixed]:
         if one in there:
-            row = throughput(comparison, "within_ratio", other, one)
+            row = ratio_row(comparison, "within_ratio", other, one)
             yield from [row] if row["why"] in {None, DISTURBED} else []
     base, steps = comparison.baseline, None
     workload = workloads.load(base.workload)
@@ -79,10 +79,10 @@ def within_frameworks(comparison: Comparison, inputs: Path) -> Iterator[dict[str
         steps = Batches(prepare(base, 0, inputs), base.batch_size, None, workload.fields).steps_per_epoch
     for eager, graph in graphs:
         if eager in there:
-            yield from _amortised(comparison, eager, graph, steps)
+            yield from _amortisation_rows(comparison, eager, graph, steps)
 
 
-def _amortised(
+def _amortisation_rows(
     comparison: Comparison, eager: Condition, graph: Condition, steps_of_epoch: float | None
 ) -> Iterator[dict[str, Any]]:
     """The rows on when graph mode has paid for its compilation (see ``amortisation``), in epochs, too, of a workload
@@ -101,8 +101,8 @@ def _amortised(
 
 
 def of_groups(comparison: Comparison, subjects: Sequence[Sequence[Condition]]) -> Iterator[dict[str, Any]]:
-    """Of processes that train together: the ratio to one process (the first condition of each subject), to one with as
-    many threads in all, and to the first subject; and what the exchange of gradients takes.
+    """The ratios of processes that train together: to one process (the first condition of each subject), to one with as
+    many threads in all, and to the first subject; and the cost of the exchange of gradients.
     """
     there = [own for own in subjects if own]
     for own in there:
@@ -111,20 +111,20 @@ def of_groups(comparison: Comparison, subjects: Sequence[Sequence[Condition]]) -
             if not condition.communication:
                 continue
             if condition != base:
-                yield {**throughput(comparison, "within_ratio", condition, base), **of_first}
+                yield {**ratio_row(comparison, "within_ratio", condition, base), **of_first}
             if its != condition:
-                yield throughput(comparison, "subject_ratio", condition, its)
+                yield ratio_row(comparison, "subject_ratio", condition, its)
             if (count := condition.world_size) == 1:
                 continue
-            yield throughput(comparison, "efficiency_percent", condition, base, lambda ratio, n=count: 100 * ratio / n)
+            yield ratio_row(comparison, "efficiency_percent", condition, base, lambda ratio, n=count: 100 * ratio / n)
             threads, alone = base.but(threads=count * base.threads), condition.but(communication=False)
             if threads in own:
-                yield {**throughput(comparison, "same_threads_ratio", condition, threads), **of_first}
+                yield {**ratio_row(comparison, "same_threads_ratio", condition, threads), **of_first}
             if alone in own:
-                yield throughput(comparison, "communication_percent", condition, alone, lambda ratio: 100 * (1 - ratio))
+                yield ratio_row(comparison, "communication_percent", condition, alone, lambda ratio: 100 * (1 - ratio))
 
 
-def as_fast(runs: TrainingRuns, quantity: str, condition: Condition, baseline: Condition) -> dict[str, Any]:
+def speed_ratio_row(runs: TrainingRuns, quantity: str, condition: Condition, baseline: Condition) -> dict[str, Any]:
     """The row of an ``epoch_ratio`` or a ``threshold_ratio`` (see ``TrainingRuns.times_as_fast``)."""
     seconds = {"epoch_ratio": "epoch_s", "threshold_ratio": "seconds_to_threshold"}[quantity]
     ratio, why = runs.times_as_fast(condition, baseline, seconds)
@@ -137,20 +137,20 @@ def to_lowest_rate(runs: TrainingRuns) -> list[dict[str, Any]]:
     for condition in sorted(runs.conditions, key=lambda condition: condition.learning_rate or 0.0):
         by_subject.setdefault(condition.subject, []).append(condition)
     pairs = [(one, lowest) for lowest, *others in by_subject.values() for one in others]
-    return [as_fast(runs, "epoch_ratio", one, lowest) for one, lowest in pairs]
+    return [speed_ratio_row(runs, "epoch_ratio", one, lowest) for one, lowest in pairs]
 
 
 def relative_to_first(runs: TrainingRuns) -> list[dict[str, Any]]:
     """How the training of each condition compares with that of the first."""
     first, *others = runs.conditions
-    rows = [as_fast(runs, ratio, one, first) for one in others for ratio in ("epoch_ratio", "threshold_ratio")]
+    rows = [speed_ratio_row(runs, ratio, one, first) for one in others for ratio in ("epoch_ratio", "threshold_ratio")]
     return [*rows, *(metric_difference(runs, one, first) for one in others)]
 
 
 def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condition) -> dict[str, Any]:
     """The row of the metric's difference from a baseline, within the seeds that both have, in the readable unit."""
     workload = workloads.load(condition.workload)
-    factor, _ = metrics.readable(workload.metric)
+    factor, _ = metrics.readable_unit(workload.metric)
     least, greatest = (factor * end for end in metrics.limits(workload))
     mine, theirs = (factor * _by_seed(runs, one, "metric") for one in (condition, baseline))
     interval = mean_interval((mine - theirs).dropna().to_list(), least - greatest, greatest - least)

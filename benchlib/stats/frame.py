@@ -26,24 +26,24 @@ from benchlib.errors import BenchlibError
 from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN
 from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, Comparison
 from benchlib.stats.intervals import Interval, mean_interval
-from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns, undisturbed
+from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns, drop_disturbed
 from benchlib.stats.validity import MOST
 
 IMPOSSIBLE = "not possible here"
 """Why a condition was not measured: its framework refuses it."""
 
-DIVERGED, NOT_TOLD = "diverged", "not told by the driver"
+DIVERGED, NOT_REPORTED = "diverged", "not reported by the driver"
 
 WHYS = (
     *(MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED),
-    *(IMPOSSIBLE, NOT_REACHED, DIVERGED, NOT_TOLD),
+    *(IMPOSSIBLE, NOT_REACHED, DIVERGED, NOT_REPORTED),
     *(AT_ONCE, NEVER, NOT_SHOWN),
 )
 """Why a row has no number."""
 
 COMPARISON, TRAINING = "comparison", "training"
 
-METRIC = "of the metric"  # instead of a unit: that of the workload's metric, see ``metrics.readable``
+METRIC = "of the metric"  # instead of a unit: that of the workload's metric, see ``metrics.readable_unit``
 FLAG = "1 or 0"  # instead of a unit: it is so, or it is not
 
 ACCELERATOR = {
@@ -79,10 +79,10 @@ QUANTITIES = {
 }
 """Every quantity, with its unit (1: it has none).
 
-``throughput_ratio`` is the throughput over the baseline's, ``control_ratio`` that of the baseline over itself (A/A),
-``pair_ratio`` that over any other condition of the comparison, ``within_ratio`` that over the same framework's in eager
-mode, in fp32, or in one process; ``subject_ratio`` that over the first subject's in the same way of scaling;
-``same_threads_ratio`` a group's over one process with all threads.
+``throughput_ratio`` is the throughput over the baseline's (``Comparison.ratio``), ``control_ratio`` that of the
+baseline over itself (A/A), ``pair_ratio`` that over any other condition of the comparison, ``within_ratio`` that over
+the same framework's in eager mode, in fp32, or in one process; ``subject_ratio`` that over the first subject's in the
+same way of scaling; ``same_threads_ratio`` a group's over one process with all threads.
 ``epoch_ratio`` and ``threshold_ratio`` say how many times as fast a whole epoch is trained, or the threshold reached.
 ``best_metric`` is in the unit of ``threshold``, not in per cent; ``diverged`` counts runs, the first epoch with a loss
 that is not finite being the ``lowest``. The others are described where they are computed: ``Comparison.throughput``,
@@ -158,13 +158,13 @@ def of_rows(rows: Iterable[Mapping[str, Any]], **common: Any) -> pd.DataFrame:
         unknown = set(one) - set(SCHEMA.names)
         if unknown or one["quantity"] not in QUANTITIES or one.get("why") not in {None, *WHYS}:
             raise ValueError(f"no row of a tidy frame: {unknown or (one['quantity'], one.get('why'))}")
-    return _typed(pa.Table.from_pylist(rows, schema=SCHEMA))
+    return _typed_frame(pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
-def together(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Several frames as one."""
     tables = [pa.Table.from_pandas(frame, SCHEMA, preserve_index=False) for frame in frames]
-    return _typed(pa.concat_tables([SCHEMA.empty_table(), *tables]))
+    return _typed_frame(pa.concat_tables([SCHEMA.empty_table(), *tables]))
 
 
 def row(
@@ -174,7 +174,7 @@ def row(
     unit = QUANTITIES.get(quantity)
     return {
         "quantity": quantity,
-        "unit": metrics.readable(workloads.load(condition.workload).metric)[1] if unit == METRIC else unit,
+        "unit": metrics.readable_unit(workloads.load(condition.workload).metric)[1] if unit == METRIC else unit,
         **_choices(condition),
         **({} if baseline is None else {f"baseline_{name}": value for name, value in _choices(baseline).items()}),
         **{name: _number(getattr(interval, name)) for name in ("estimate", "low", "high")},
@@ -183,13 +183,13 @@ def row(
     }
 
 
-def absent(quantity: str, condition: Condition, baseline: Condition | None, why: str, reason: str) -> dict[str, Any]:
+def gap_row(quantity: str, condition: Condition, baseline: Condition | None, why: str, reason: str) -> dict[str, Any]:
     """A row for :func:`of_rows` of what was not measured, with the reason in words."""
     of_comparison = {**NO_CONTROL, "half_width_percent": None, "ended": None}
     return row(quantity, condition, Interval(), baseline, why=why, reason=reason, **of_comparison)
 
 
-def said(verdict: str) -> dict[str, str | None]:
+def verdict_columns(verdict: str) -> dict[str, str | None]:
     """A verdict on a ratio as columns: what it shows, or why it shows nothing."""
     return {"verdict": None, "why": verdict} if verdict in WHYS else {"verdict": verdict, "why": None}
 
@@ -216,28 +216,28 @@ def of_comparison(
         "ended": comparison.ended,
         "margin": comparison.margin,
     }
-    shown = said(comparison.verdict(baseline, baseline, "control")[1])
+    shown = verdict_columns(comparison.verdict(baseline, baseline, "control")[1])
     shown["why"] = columns["control_why"]  # of a baseline that slows down, too: it says what can be resolved
     files = {one: " ".join(comparison.files(one)) for one in conditions}
     rows = [row("control_ratio", baseline, control, baseline, files=files[baseline], **shown)]
     for one in conditions[1:]:
         ratio, verdict = comparison.verdict(baseline, one)
-        rows.append(row("throughput_ratio", one, ratio, baseline, files=files[one], **said(verdict)))
+        rows.append(row("throughput_ratio", one, ratio, baseline, files=files[one], **verdict_columns(verdict)))
     for condition, measured in zip(conditions, comparison.throughput().to_dict("records"), strict=True):
         rows += _indicators(condition, measured, roof_s)
     return of_rows([*rows, *beside], **{"kind": COMPARISON, **columns, **common})
 
 
 def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **common: Any) -> pd.DataFrame:
-    """What each condition of training runs took and learned, and the rows ``beside`` these, such as ``derived_ratios``
-    makes; with ``common`` columns such as the notebook and the task.
+    """The times and metrics of the conditions of training runs, and the rows ``beside`` them, as of ``derived_ratios``;
+    with ``common`` columns such as the notebook and the task.
     """
     every, rows = runs.runs(), []
     for condition in runs.conditions:
         own = every[every["label"] == str(condition)]
-        counts = {"runs": len(own), "left_out": len(own) - len(undisturbed(own))}
+        counts = {"runs": len(own), "left_out": len(own) - len(drop_disturbed(own))}
         files = {"files": " ".join(dict.fromkeys(own["measurements"]))}
-        rows += [{**one, **counts, **files} for one in _trained(runs, condition, own)]
+        rows += [{**one, **counts, **files} for one in _training_rows(runs, condition, own)]
     return of_rows([*rows, *beside], kind=TRAINING, epochs=runs.epochs, threshold=runs.threshold, **common)
 
 
@@ -257,10 +257,10 @@ def load(path: Path) -> pd.DataFrame:
     table = pq.read_table(path)
     if not table.schema.equals(SCHEMA):
         raise BenchlibError(f"{path}: written by another benchlib, its columns are others; run its notebook again")
-    return _typed(table)
+    return _typed_frame(table)
 
 
-def _typed(table: pa.Table) -> pd.DataFrame:
+def _typed_frame(table: pa.Table) -> pd.DataFrame:
     kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     return table.to_pandas(types_mapper=kinds.get)
 
@@ -318,15 +318,15 @@ def _why_not(quantity: str, measured: Mapping[str, Any]) -> str:
             return SLOWS_DOWN
     if quantity in {"first_step_s", "warm_up_s"} and measured["processes"]:
         return DISTURBED
-    return NOT_TOLD if quantity in ACCELERATOR and measured["processes"] else NOT_MEASURED
+    return NOT_REPORTED if quantity in ACCELERATOR and measured["processes"] else NOT_MEASURED
 
 
-def _trained(runs: TrainingRuns, condition: Condition, own: pd.DataFrame) -> list[dict[str, Any]]:
+def _training_rows(runs: TrainingRuns, condition: Condition, own: pd.DataFrame) -> list[dict[str, Any]]:
     """A row for each quantity of the runs of a condition, which are rows of ``TrainingRuns.runs``."""
-    timed, failed = undisturbed(own), int(own["failure"].notna().sum())
+    timed, failed = drop_disturbed(own), int(own["failure"].notna().sum())
     noisy = DISTURBED if len(timed) < len(own) else NOT_MEASURED
     workload = workloads.load(condition.workload)
-    factor, _ = metrics.readable(workload.metric)
+    factor, _ = metrics.readable_unit(workload.metric)
     bounds = metrics.limits(workload) if workload.metric else (-math.inf, math.inf)
     first_not_finite = first_diverged(runs, condition)
     loss = own["loss"].mask(own["seed"].isin(first_not_finite.keys()))
@@ -362,7 +362,7 @@ def _trained(runs: TrainingRuns, condition: Condition, own: pd.DataFrame) -> lis
 
 
 def first_diverged(runs: TrainingRuns, condition: Condition) -> dict[int, int]:
-    """By seed, the first epoch of a condition's runs whose loss is not finite."""
+    """The first epoch of a condition's runs whose loss is not finite, by seed."""
     lost = [
         (m.seed, epoch.epoch)
         for m in runs.measurements

@@ -30,7 +30,7 @@ class Interval:
     processes: int = 0
 
     def map(self, change: Callable[[float], float]) -> Interval:
-        """Of what a monotonous ``change`` makes of the value."""
+        """The interval of the value after a monotonous ``change``."""
         low, high = sorted((change(self.low), change(self.high)))
         return Interval(change(self.estimate), low, high, self.processes)
 
@@ -93,10 +93,10 @@ def ratio_of_means(above: Sequence[float], below: Sequence[float]) -> Interval:
 
 
 def half_width(sd: float, n: int, confidence: float = CONFIDENCE) -> float:
-    """Of Student's interval for the mean of ``n`` values with standard deviation ``sd``."""
+    """The half-width of Student's interval for the mean of ``n`` values with standard deviation ``sd``."""
     return float(special.stdtrit(n - 1, (1 + confidence) / 2)) * sd / math.sqrt(n)
 
 
-def rounds_of(baseline: dict[int, float], other: dict[int, float]) -> list[float]:
-    """The logarithms of the ratio, by round: of how many times the other's throughput is the baseline's."""
+def log_ratios(baseline: dict[int, float], other: dict[int, float]) -> list[float]:
+    """The logarithms of the other's throughput over the baseline's, one for each round that both have."""
     return [math.log(baseline[r]) - math.log(other[r]) for r in sorted(baseline.keys() & other.keys())]

@@ -1,4 +1,4 @@
-"""What comparisons and training runs have in common: measurements of conditions, their certificates, what failed."""
+"""The base of comparisons and training runs: measurements of conditions, certificates, failures."""
 
 from __future__ import annotations
 

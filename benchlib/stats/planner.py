@@ -1,8 +1,8 @@
 """How many blocks and how many processes: from the variances and costs that are seen, not a fixed count, as in Kalibera
 and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013).
 
-Whoever stops at the first interval that is narrow enough stops too early where the variance happens to look small. So
-the plan stops only when the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger
+A rule that stops at the first narrow interval stops too early where the variance happens to look small. So the
+plan stops only when the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger
 than seen: ``benchmarks/coverage.py`` shows what that gives.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, shown
+from benchlib.errors import BenchlibError, quote
 from benchlib.stats.intervals import half_width
 
 LEAST_ROUNDS, MOST_ROUNDS = 4, 100
@@ -44,7 +44,7 @@ PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to com
 
 @dataclass(frozen=True)
 class Paired:
-    """What one repetition gave: for each ratio the logarithms of its rounds, and what the repetition cost."""
+    """The results of one repetition: for each ratio the logarithms of its rounds, and what the repetition cost."""
 
     logs: Mapping[str, Sequence[float]]
     start_s: float  # all but the rounds
@@ -52,12 +52,12 @@ class Paired:
 
     @functools.cached_property
     def means(self) -> dict[str, float]:
-        """Of each ratio the mean of its logarithms; once, for a simulation plans after every repetition."""
+        """The mean of each ratio's logarithms; cached, for a simulation plans after every repetition."""
         return {name: float(np.mean(logs)) for name, logs in self.logs.items() if logs}
 
     @functools.cached_property
     def scatters(self) -> dict[str, float]:
-        """Of each ratio that has two rounds what their scatter gives for the variance of the mean."""
+        """The variance of the mean from the scatter of the rounds, for each ratio that has two rounds."""
         return {name: float(np.var(logs, ddof=1)) / len(logs) for name, logs in self.logs.items() if len(logs) > 1}
 
 
@@ -76,7 +76,7 @@ class Plan:
 def plan(
     done: Sequence[Paired], precision: float, budget_s: float, pilot: int = PILOT, disturbed: bool = False
 ) -> Plan:
-    """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
+    """The next action after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
     While a ratio is ``disturbed`` its interval says nothing, however narrow it is: it goes on, and may become quieter.
     """
     spent = sum(_cost(paired, max(map(len, paired.logs.values()), default=0)) for paired in done)
@@ -84,7 +84,7 @@ def plan(
         more = pilot - len(done)
         return Plan(None, None, math.nan, spent, more, spent / len(done) * more if done else math.nan)
     rounds = best_rounds(done)
-    lacking = [_lacking(own, precision) for own in means(done).values()]
+    lacking = [_missing_processes(own, precision) for own in means(done).values()]
     more = max([int(disturbed), *(lack for _, lack in lacking)])
     next_s = float(np.median([_cost(paired, rounds) for paired in done]))  # one that was disturbed took longer
     reached = PRECISION if lacking else FAILED
@@ -93,13 +93,13 @@ def plan(
     return Plan(ended, rounds if lacking else None, widest, spent, more, more * next_s)
 
 
-def settled(done: Sequence[Paired], precision: float) -> bool:
+def is_settled(done: Sequence[Paired], precision: float) -> bool:
     """Would :func:`plan` end after ``done``, whatever the budget, with the precision reached or nothing to compare?"""
-    return all(_narrow(own, precision, len(own)) for own in means(done).values())
+    return all(_is_narrow(own, precision, len(own)) for own in means(done).values())
 
 
 def gain(done: Sequence[Paired]) -> float:
-    """By how much another repetition should narrow the widest interval (relative half-widths)."""
+    """The expected narrowing of the widest interval by another repetition (relative half-widths)."""
     widths = [(width(own), width(own, len(own) + 1)) for own in means(done).values()]
     return max(now for now, _ in widths) - max(then for _, then in widths) if widths else 0.0
 
@@ -118,7 +118,7 @@ def require(precision: float, budget_s: float, block_s: float, pilot: int, margi
     )
     for name, value, fine, remedy in rules:
         if not fine:
-            raise BenchlibError(f"{name} {shown(value)}: {remedy}")
+            raise BenchlibError(f"{name} {quote(value)}: {remedy}")
 
 
 def rounds_for(start_s: float, round_s: float) -> int:
@@ -152,16 +152,16 @@ def width(own: Sequence[float], processes: int | None = None, caution: float = 1
     return math.expm1(half_width(sd, processes or len(own)))
 
 
-def _lacking(own: Sequence[float], precision: float) -> tuple[float, int]:
+def _missing_processes(own: Sequence[float], precision: float) -> tuple[float, int]:
     """Half-width of a ratio's interval now, and how many more processes it would take to make it ``precision``."""
     n = len(own)
-    if _narrow(own, precision, n):
+    if _is_narrow(own, precision, n):
         return width(own), 0
-    enough = functools.partial(_narrow, own, precision)
+    enough = functools.partial(_is_narrow, own, precision)
     return width(own), bisect.bisect_left(range(MOST_PROCESSES), True, lo=n, key=enough) - n
 
 
-def _narrow(own: Sequence[float], precision: float, processes: int) -> bool:
+def _is_narrow(own: Sequence[float], precision: float, processes: int) -> bool:
     """Would the interval over so many processes be narrow enough, were the variance ``CAUTION`` times its standard
     error larger than seen?
     """
@@ -178,7 +178,7 @@ def _variances(done: Sequence[Paired], name: str) -> tuple[float, float]:
 
 
 def means(done: Sequence[Paired]) -> dict[str, list[float]]:
-    """By the name of a ratio the means of its processes; of those that two repetitions have."""
+    """The means of the processes of each ratio that two repetitions have, by its name."""
     return {name: [paired.means[name] for paired in done if name in paired.means] for name in _names(done)}
 
 

@@ -86,7 +86,7 @@ class TrainingRuns(Measured):
         """
         every = self.runs()
         pair = every[every["label"].isin({str(condition), str(baseline)})]
-        timed, models = undisturbed(pair), set(pair["models"])
+        timed, models = drop_disturbed(pair), set(pair["models"])
         mine, theirs = (timed[timed["label"] == str(one)].set_index("seed") for one in (condition, baseline))
         logs = (np.log(theirs[seconds]) - np.log(mine[seconds])).dropna().to_list()
         proved = models <= {SAME} or condition.but(learning_rate=baseline.learning_rate) == baseline
@@ -120,7 +120,7 @@ class TrainingRuns(Measured):
             "epoch_s": float(np.mean(undisturbed_s)) if undisturbed_s else np.nan,
             "first_step_s": np.nan if m.first_step_s is None or m.first_step_disturbed_by else m.first_step_s,
             "disturbed_time": _disturbed_time(m.blocks),
-            "times_count": not (_disturbed_time(m.blocks) > MOST or _disturbed(m, watched)),
+            "times_count": not (_disturbed_time(m.blocks) > MOST or _is_disturbed(m, watched)),
             "peak_memory_mib": m.memory.get("peak", np.nan),
             "models": certificate.verdict if certificate else NOT_CHECKED,
             "failure": m.failure,
@@ -128,16 +128,16 @@ class TrainingRuns(Measured):
         }
 
 
-def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
+def drop_disturbed(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs (rows of ``TrainingRuns.runs``) whose times can be compared: not those that were disturbed for more than
     half of their time, or whose epochs until they reached the threshold were disturbed.
     """
     return runs[runs["times_count"]]
 
 
-def left_out(runs: pd.DataFrame) -> str:
-    """Of how many runs (rows of ``TrainingRuns.runs``) the times do not count, in words; empty where all do."""
-    lost = len(runs) - len(undisturbed(runs))
+def left_out_text(runs: pd.DataFrame) -> str:
+    """The number of runs (rows of ``TrainingRuns.runs``) whose times do not count, in words; empty for none."""
+    lost = len(runs) - len(drop_disturbed(runs))
     return f"{lost} of {len(runs)} (disturbed)" if lost else ""
 
 
@@ -147,7 +147,7 @@ def _disturbed_time(blocks: list[Block]) -> float:
     return sum(block.wall_s for block in blocks if block.disturbed) / wall_s if wall_s else math.nan
 
 
-def _disturbed(m: Measurement, epochs: list[Epoch]) -> bool:
+def _is_disturbed(m: Measurement, epochs: list[Epoch]) -> bool:
     """Were these epochs of a run disturbed for more than half of their time, or so that they took too long?"""
     numbers = {epoch.epoch for epoch in epochs}
     blocks = [block for block in m.blocks if block.epoch in numbers]
@@ -159,4 +159,4 @@ def _disturbed(m: Measurement, epochs: list[Epoch]) -> bool:
 
 def _undisturbed_epochs(m: Measurement, epochs: list[Epoch]) -> list[float]:
     """Seconds of those of these epochs that were not disturbed."""
-    return [epoch.wall_s for epoch in epochs if not _disturbed(m, [epoch])]
+    return [epoch.wall_s for epoch in epochs if not _is_disturbed(m, [epoch])]

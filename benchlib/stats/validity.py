@@ -1,15 +1,15 @@
-"""What makes a ratio none: rounds that were disturbed, and processes that get slower while they are measured."""
+"""The faults that invalidate a ratio: disturbed rounds, and processes that get slower while measured."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-from benchlib.cache import Measurement, counted, seconds_by_round
+from benchlib.cache import Measurement, final_takes, seconds_by_round
 from benchlib.condition import Condition
 from benchlib.stats.intervals import geometric_interval
-from benchlib.worker import steady
-from benchlib.worker.steady import SLOWING
+from benchlib.worker import warmup
+from benchlib.worker.warmup import SLOWING
 
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"  # verdicts of certificates
 
@@ -19,14 +19,14 @@ LOST = 0.1
 
 
 def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
-    """Of each round that both have: was it disturbed, for the one or for the other?"""
-    ones, others = ({block.round: block.disturbed for block in counted(m.blocks)} for m in (one, other))
+    """For each round that both have: was it disturbed, for the one or for the other?"""
+    ones, others = ({block.round: block.disturbed for block in final_takes(m.blocks)} for m in (one, other))
     return [ones[number] or others[number] for number in ones.keys() & others.keys()]
 
 
 def slow_down(condition: Condition, repetitions: Iterable[Sequence[Measurement]]) -> bool:
     """Does a condition, of processes that went well in each of these repetitions, get slower: were most of its own
-    slowing down when their warm-up ended, or do their blocks grow (``steady.GROWTH``), both as they are and, so that a
+    slowing down when their warm-up ended, or do their blocks grow (``warmup.GROWTH``), both as they are and, so that a
     drift of the machine does not count, relative to the other conditions in the same rounds?
     """
     own = [
@@ -37,10 +37,10 @@ def slow_down(condition: Condition, repetitions: Iterable[Sequence[Measurement]]
     ]
     if sum(m.steady == SLOWING for m, _ in own) > len(own) / 2:
         return True
-    alone = [steady.growth(_relative(m, [])) for m, _ in own]
-    beside = [steady.growth(_relative(m, others)) for m, others in own]
+    alone = [warmup.growth(_relative(m, [])) for m, _ in own]
+    beside = [warmup.growth(_relative(m, others)) for m, others in own]
     return all(
-        geometric_interval([value for value in values if value is not None], steady.SURELY).low > steady.GROWTH
+        geometric_interval([value for value in values if value is not None], warmup.SURELY).low > warmup.GROWTH
         for values in (alone, beside)
     )
 

@@ -20,8 +20,8 @@ from papermill.exceptions import PapermillExecutionError
 from traitlets import default
 from traitlets.config import Config
 
-from benchlib import scratch, variables
-from benchlib.errors import REMEDIES, unwritable
+from benchlib import env_vars, scratch
+from benchlib.errors import REMEDIES, write_error
 
 MEMORY = "give it more memory, or choose smaller parameters, and run again: what was measured is kept"
 LONGEST_FOLDER = 80  # characters; a socket's name has at most 107
@@ -45,7 +45,7 @@ class Kernel(AsyncKernelManager):
 
     async def start_kernel(self, **options: Any) -> None:
         """Without the settings of Python that the user's shell has."""
-        await super().start_kernel(env=variables.of_programs(os.environ), **options)
+        await super().start_kernel(env=env_vars.for_programs(os.environ), **options)
 
 
 def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[str, Any] | None:
@@ -71,12 +71,12 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
                 # A user's start-up files are for their own notebooks, and a folder's json.py stands in for no module.
                 extra_arguments=[f"--ipython-dir={folder}", "--ignore-cwd", "--log-level=CRITICAL"],
                 start_timeout=START_S,
-                shutdown_kernel="immediate",  # all is on disk after the last cell, and nobody wants to wait for Ctrl-C
+                shutdown_kernel="immediate",  # all is on disk after the last cell, and Ctrl-C should not wait
             )
     except PapermillExecutionError as error:
-        raise NotebookFailed(_cell(error.exec_count, error.source), _of_cell(error), error.ename) from error
+        raise NotebookFailed(_cell(error.exec_count, error.source), _cell_failure(error), error.ename) from error
     except Exception as error:  # a dead kernel, one that does not start ...: the other notebooks go on
-        raise NotebookFailed(_last_cell(output), _of_kernel(error, output)) from error
+        raise NotebookFailed(_last_cell(output), _kernel_failure(error, output)) from error
     finally:
         scratch.remove_stale()  # of workers whose kernel was killed
     if executed.metadata.papermill.exception:
@@ -85,7 +85,7 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
     return None if summary is None else summary.data
 
 
-def _of_cell(error: PapermillExecutionError) -> str:
+def _cell_failure(error: PapermillExecutionError) -> str:
     """Why a cell failed."""
     if error.ename == "CellExecutionError" and not error.evalue:  # papermill's word for: it failed, and showed no error
         return f"the kernel said no error, only that the cell failed. Where it had no memory left to say it, {MEMORY}"
@@ -93,10 +93,10 @@ def _of_cell(error: PapermillExecutionError) -> str:
     return f"{text}: {MEMORY}" if error.ename == "MemoryError" else text
 
 
-def _of_kernel(error: Exception, output: Path) -> str:
+def _kernel_failure(error: Exception, output: Path) -> str:
     """Why a notebook failed of which no cell failed."""
     if isinstance(error, OSError) and error.errno in REMEDIES:
-        return unwritable(error, f"{output} (or a temporary file in {tempfile.gettempdir()})")
+        return write_error(error, f"{output} (or a temporary file in {tempfile.gettempdir()})")
     if isinstance(error, DeadKernelError):
         return f"the kernel was killed, or ended itself. Where the system did that for want of memory, {MEMORY}"
     return f"{_plain(f'{type(error).__name__}: {error}')}. Run again: what was measured is kept"

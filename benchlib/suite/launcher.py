@@ -16,7 +16,7 @@ from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.notebooks import cells
 from benchlib.progress import say
-from benchlib.suite.plan import gathers, notebooks, parameter_files, planned
+from benchlib.suite.profile import gathers, notebooks, parameter_files, plan_notebook
 
 PAGE = Path("outputs", "start.md")
 FOLDER = "lab"  # of the copies, in a folder of results
@@ -61,12 +61,12 @@ page again; `make report PROFILE={profile} MINUTES=10` measures more of what is 
 
 
 def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
-    """A notebook's copy with the parameters in ``file``; if somebody has changed its cells, as it is, and True."""
+    """A notebook's copy with the parameters in ``file``; if a user has changed its cells, as it is, and True."""
     import papermill  # it takes long to import
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
     path = Path("outputs", profile, FOLDER, notebook.name)
-    values = {**planned(notebook.stem, file).parameters, "outputs": ".."}  # from the copy's folder
+    values = {**plan_notebook(notebook.stem, file).parameters, "outputs": ".."}  # from the copy's folder
     made = papermill.execute_notebook(notebook, None, values, prepare_only=True, progress_bar=False)
     made.metadata.benchlib = _digest(made)
     if path.exists():
@@ -84,12 +84,12 @@ def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
 
 
 def _digest(notebook: nbformat.NotebookNode) -> str:
-    """Of the cells without their outputs."""
+    """A hash of the cells without their outputs."""
     return manifest.digest([[cell.cell_type, cell.source] for cell in notebook.cells])
 
 
 def _row(name: str, file: Path | None, profile: str) -> str:
-    notebook, shown, asks, ran = Path("notebooks", f"{name}.ipynb"), name, "", _ran(Path("outputs", profile), name)
+    notebook, shown, asks, ran = Path("notebooks", f"{name}.ipynb"), name, "", _last_run(Path("outputs", profile), name)
     try:
         asks = question(notebook)
         if file or gathers(name):
@@ -103,7 +103,7 @@ def _row(name: str, file: Path | None, profile: str) -> str:
     return f"| {' | '.join(row)} |"
 
 
-def _ran(folder: Path, name: str) -> str:
+def _last_run(folder: Path, name: str) -> str:
     record, executed = manifest.read(folder, name), folder / "notebooks" / f"{name}.ipynb"
     if record is None:
         return "none"
@@ -114,7 +114,7 @@ def _ran(folder: Path, name: str) -> str:
 
 
 def question(notebook: Path) -> str:
-    """What a notebook asks, from its first cell of text; without a question, what that says below its title."""
+    """The question of a notebook, from its first cell of text; without a question, what that says below its title."""
     text = next((one.source for one in cells(notebook) if one.kind == "markdown"), "")
     found = _QUESTION.search(text)
     return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]

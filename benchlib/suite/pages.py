@@ -9,7 +9,7 @@ from typing import Any
 from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.report.pdf import NoBrowser, print_pdf
-from benchlib.suite.plan import REPORT
+from benchlib.suite.profile import REPORT
 from benchlib.suite.run_lock import say
 
 
@@ -29,7 +29,7 @@ def bring_up_to_date(folder: Path) -> bool:
             _keep(folder, record, [notebook, html])
         say(f"report: {html}")
         if not _is_made_of(pdf, html, record):
-            pdf.unlink(missing_ok=True)  # printed from another page: nobody shall take it for this one
+            pdf.unlink(missing_ok=True)  # printed from another page: must not be taken for this one
             print_pdf(html, pdf, "a4", datetime.fromisoformat(record["started_utc"]))
             _keep(folder, record, [notebook, html, pdf])
     except NoBrowser as error:

@@ -1,4 +1,4 @@
-"""What of a folder of results no result needs any more, and taking it away."""
+"""Removal of the files in a folder of results that no result needs any more."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from benchlib import manifest, tensorboard
 from benchlib.errors import BenchlibError
-from benchlib.suite.run_lock import alone
+from benchlib.suite.run_lock import hold_lock
 
 
 def clean(folder: Path, whole: bool, sure: bool) -> int:
     """List what nothing needs of a folder of results, or the ``whole`` of it; take it away if ``sure``. 0."""
     if not folder.is_dir():
         raise BenchlibError(f"{folder}: there is nothing to clean")
-    find = everything if whole else unused
+    find = all_files if whole else unused_files
     paths = find(folder)  # which refuses before anything, a lock too, is written there
-    with alone(folder) if sure else nullcontext():
+    with hold_lock(folder) if sure else nullcontext():
         paths = find(folder) if sure else paths  # a run may have ended in between
         for path in paths:
             print(path)
@@ -29,8 +29,8 @@ def clean(folder: Path, whole: bool, sure: bool) -> int:
     return 0
 
 
-def unused(folder: Path) -> list[Path]:
-    """What no notebook's record names; a BenchlibError where one has no whole record."""
+def unused_files(folder: Path) -> list[Path]:
+    """The files that no notebook's record names; a BenchlibError where one has no whole record."""
     records = manifest.read_all(folder)
     unknown = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
     if unknown or not records:
@@ -40,13 +40,13 @@ def unused(folder: Path) -> list[Path]:
     measured = sorted((folder / "measurements").glob("*.parquet"))
     return [
         *(path for path in measured if path.relative_to(folder) not in named),
-        *tensorboard.others(folder / tensorboard.FOLDER, (path.stem for path in named)),
+        *tensorboard.other_folders(folder / tensorboard.FOLDER, (path.stem for path in named)),
         *sorted(folder.glob("*/.partial-*")),
         *folder.glob("inputs"),
     ]
 
 
-def everything(folder: Path) -> list[Path]:
+def all_files(folder: Path) -> list[Path]:
     """All that is in a folder of results; a BenchlibError if it does not look like one."""
     if not (folder / "notebooks").is_dir() or not (folder / "progress.log").is_file():
         raise BenchlibError(f"{folder}: this is no folder of results, so nothing is taken away: see --outputs")

@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 
 from benchlib import progress
-from benchlib.errors import BenchlibError, unwritable
+from benchlib.errors import BenchlibError, write_error
 
 LOOK_S = 1.0  # between two looks into the log: measurements are going on beside it
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def hold_lock(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder of results, until this process ends at most; a BenchlibError if another run does."""
     with writable(folder):
         file = open(folder / ".lock", "a+", encoding="utf-8")  # noqa: SIM115 - closed below
@@ -39,15 +39,15 @@ def alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writable(folder: Path) -> Iterator[None]:
-    """What cannot be written before anything is started is a BenchlibError."""
+    """Raise a BenchlibError where ``folder`` cannot be written."""
     try:
         yield
     except OSError as error:
-        raise BenchlibError(unwritable(error, folder)) from None
+        raise BenchlibError(write_error(error, folder)) from None
 
 
 @contextmanager
-def followed(log: Path) -> Iterator[None]:
+def follow_progress(log: Path) -> Iterator[None]:
     """Name ``log`` to the kernels as the file for lines of progress, and print what comes in there."""
     with writable(log.parent):
         log.write_text("", encoding="utf-8")
@@ -68,7 +68,7 @@ def _follow(log: Path, over: threading.Event) -> None:
         while not last:
             last = over.wait(LOOK_S)
             *lines, unfinished = (unfinished + file.read()).split("\n")
-            with contextlib.suppress(BrokenPipeError):  # nobody reads any more: the main thread will find out
+            with contextlib.suppress(BrokenPipeError):  # the reader is gone: the main thread will find out
                 for line in lines:
                     say(f"  {line}")
 

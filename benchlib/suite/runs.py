@@ -20,13 +20,13 @@ from typing import Any
 import psutil
 
 from benchlib import lab, manifest, progress, scratch
-from benchlib.errors import BenchlibError, unwritable
+from benchlib.errors import BenchlibError, write_error
 from benchlib.runner.interrupt import one_interrupt
 from benchlib.suite import clock, pages
-from benchlib.suite.outputs import Outputs
-from benchlib.suite.plan import REPORT, Planned, gathers, notebooks, parameter_files, plan, planned
-from benchlib.suite.plan import minutes as minutes_of
-from benchlib.suite.run_lock import alone, followed, say, writable
+from benchlib.suite.profile import REPORT, Planned, gathers, notebooks, parameter_files, plan, plan_notebook
+from benchlib.suite.profile import minutes as minutes_of
+from benchlib.suite.run_lock import follow_progress, hold_lock, say, writable
+from benchlib.suite.staleness import Outputs
 
 Record = dict[str, Any]
 
@@ -47,7 +47,7 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
     own = minutes_of(profile)
     given = own if minutes is None else minutes
     if minutes != 0 and given is not None:
-        piloted = clock.read(results.folder, results.timed(items))["piloted"]
+        piloted = clock.read(results.folder, results.timing_digest(items))["piloted"]
         due = [] if piloted else [item for item in items if item.conditions and results.why_due(item)]
         clock.require(given, [item.study for item in due], len(items))
     return _bring_up_to_date(items, results, own, minutes)
@@ -60,7 +60,7 @@ def report(profile: str, outputs: Path | None = None) -> int:
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
     files, every = parameter_files(profile), notebooks()
     gathering = [name for name in every if gathers(name)]
-    code = _bring_up_to_date([planned(name, None) for name in gathering], Outputs(folder), None, 0)
+    code = _bring_up_to_date([plan_notebook(name, None) for name in gathering], Outputs(folder), None, 0)
     by_name = {name: manifest.read(folder, name) for name in every if name in {*files, *gathering}}
     missing = [name for name, record in by_name.items() if not record or record["status"] != "succeeded"]
     missing += [f"{file} {what}" for file, what in manifest.all_wrong(folder).items()]
@@ -75,8 +75,8 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
     with writable(folder):
         (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     scratch.remove_stale()  # of runs that were killed
-    with alone(folder), followed(folder / "progress.log"):
-        allowed = clock.Clock(folder, outputs.timed(items), own, more, len(items))
+    with hold_lock(folder), follow_progress(folder / "progress.log"):
+        allowed = clock.Clock(folder, outputs.timing_digest(items), own, more, len(items))
         asking = [item for item in items if item.conditions]
         due = (allowed.shared and allowed.left_s > 0) or any(map(outputs.why_due, asking))
         studies = {item.name: item.study for item in asking}
@@ -91,12 +91,12 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
         try:
             printed = pages.bring_up_to_date(folder)
         except OSError as error:
-            say(f"report: {unwritable(error, folder)}")
+            say(f"report: {write_error(error, folder)}")
             printed = False
-    told = _say_wrong(every)
+    wrong = _say_wrong(every)
     if failed:
         say(f"{len(failed)} of {len(every)} notebooks failed: {', '.join(record['notebook'] for record in failed)}")
-    return 1 if failed or told or allowed.broke_off or not printed else 0
+    return 1 if failed or wrong or allowed.broke_off or not printed else 0
 
 
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
@@ -104,9 +104,9 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     others are executed some at once; then those that gather.
     """
     done: dict[str, Record] = {}
-    with lab.measuring(lab.Measures.BUDGET):
+    with lab.kernels_measure(lab.Measures.BUDGET):
         done |= {item.name: _execute(item, outputs, keep) for item in items if item.name in by_itself}
-    with lab.measuring(lab.Measures.NOTHING):
+    with lab.kernels_measure(lab.Measures.NOTHING):
         others = [item for item in items if item.study and item.name not in by_itself]
         with one_interrupt(), ThreadPoolExecutor(AT_ONCE) as pool:
             futures = {item.name: pool.submit(_execute, item, outputs, keep) for item in others}
@@ -136,7 +136,7 @@ def _end_kernels(pool: ThreadPoolExecutor, futures: Collection[Future[Record]]) 
 
 def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     """Execute a notebook unless its result is there; its record. ``keep`` an older one where nothing was measured."""
-    folder, executed = outputs.folder, outputs.executed(item.name)
+    folder, executed = outputs.folder, outputs.executed_notebook(item.name)
     before, reason = manifest.read(folder, item.name), outputs.why_due(item)
     if before is not None and reason is None:
         say(f"{item.name}: unchanged, not executed again ({executed})")
@@ -156,17 +156,17 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     started = time.monotonic()
     try:
         if not keep:
-            executed.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
+            executed.unlink(missing_ok=True)  # made of other inputs: must not be taken for the result of these
             manifest.write(manifest.path_of(folder, item.name), record)
         record |= _outcome(item, folder, executed)
     except OSError as error:
-        record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
+        record |= {"status": "failed", "error": {"cell": "writing its files", "text": write_error(error, folder)}}
     took = record["seconds"] = round(time.monotonic() - started, 1)
     word = record["status"]
     if keep and word == "failed":
         if record["error"].get("exception") == lab.NotMeasured.__name__:
             executed.with_name(f".partial-{executed.name}").unlink(missing_ok=True)
-            word, record = "stale", before | {"stale": outputs.outdated(item, before)}
+            word, record = "stale", before | {"stale": outputs.why_outdated(item, before)}
         else:
             executed.unlink(missing_ok=True)
     _keep(folder, record)
@@ -204,14 +204,14 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
 
 def _say_wrong(every: Iterable[Record]) -> bool:
     """Say which of these notebooks have measurements that failed, and which are those of before; is there one?"""
-    told = False
+    wrong = False
     for record in every:
         if number := record.get("failures"):
             say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report")
         if why := record.get("stale"):
             say(f"{record['notebook']}: not measured again, its older result is shown, which is stale: {why}")
-        told = told or bool(number or why)
-    return told
+        wrong = wrong or bool(number or why)
+    return wrong
 
 
 def _keep(folder: Path, record: Record) -> None:
@@ -220,4 +220,4 @@ def _keep(folder: Path, record: Record) -> None:
     try:
         manifest.write(path, record)
     except OSError as error:
-        say(f"{record['notebook']}: its record cannot be kept: {unwritable(error, path.parent)}")
+        say(f"{record['notebook']}: its record cannot be kept: {write_error(error, path.parent)}")

@@ -58,7 +58,7 @@ class Batches:
         share = self.batch_size // self._parts
         first = position * self.batch_size + self._part * share
         chosen = self.order(epoch)[first : first + share]
-        return self._picked("train", chosen)
+        return self._pick("train", chosen)
 
     def epoch(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         """The batches of ``epoch``, in order."""
@@ -97,14 +97,14 @@ class Batches:
         count = len(self._array("test_labels"))
         for start in range(0, count, batch_size):
             chosen = np.minimum(np.arange(start, start + batch_size), count - 1)
-            yield self._picked("test", chosen), min(batch_size, count - start)
+            yield self._pick("test", chosen), min(batch_size, count - start)
 
     def operator_batches(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """The batches of an operator: (input, gradient of the output) each, float32."""
         inputs, gradients = self._array("inputs"), self._array("gradients")
         return [(np.array(one), np.array(other)) for one, other in zip(inputs, gradients)]
 
-    def _picked(self, split: str, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _pick(self, split: str, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
         picked = {field: self._array(f"{split}_{field}")[chosen] for field in self._fields}
         if self._repeat > 1:
             picked["inputs"] = picked["inputs"].repeat(self._repeat, axis=2).repeat(self._repeat, axis=3)

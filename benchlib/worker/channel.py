@@ -23,7 +23,7 @@ class ChannelSilent(Exception):
 
 
 class ChannelGarbage(Exception):
-    """What came is not a message."""
+    """The received bytes are not a message."""
 
 
 class Channel:
@@ -34,7 +34,7 @@ class Channel:
         self._rest = b""
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send one message; ChannelClosed if nobody is there to read it."""
+        """Send one message; ChannelClosed if there is no reader."""
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What a worker computes for the equivalence gate: trials from the initial weights, each with a batch of its own, and
+"""A worker's computations for the equivalence gate: trials from the initial weights, each with a batch of its own, and
 a probe of what trials do not see, the optimizer by itself and dropout at work.
 """
 
@@ -24,7 +24,7 @@ DROPPING = 3  # steps with dropout from the same weights and batch, each of whic
 LIVE = (3, 8)  # steps, one after another, after which it is looked how far they have come
 
 
-def computed(
+def compute_trial(
     session: Session,
     workload: Workload,
     values: Values,
@@ -40,8 +40,8 @@ def computed(
     operator: what its first step gives), by how much weights and running statistics have changed, evaluation outputs
     and predictions after ``steps`` from it. Where there are fewer batches than that, it is one of them again, with all
     weights larger by an eighth for each trial. Where ``moved`` is not 0, it is from weights that differ from the
-    initial ones as :func:`roundings` says, and the batches are :func:`turned`. Of a trial that is made ``again``, what
-    trains is asked for no more than steps and evaluation show: what an earlier trial left behind is in these, too. It
+    initial ones by :func:`roundings`, and the batches are reversed (:func:`reverse_batch`). A trial made ``again`` asks
+    a training workload only for what steps and evaluation show: that includes the traces of an earlier trial. It
     ``predicts`` if the workload's file has code of its own for that.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
@@ -84,7 +84,7 @@ def computed(
 def _changes(
     weights: dict[str, np.ndarray], initial: dict[str, np.ndarray], workload: Workload, values: Values
 ) -> dict[str, np.ndarray]:
-    """By how much each array has changed: ``update:NAME`` of what is trained, ``state:NAME`` of what is not, with the
+    """The change of each array: ``update:NAME`` of what is trained, ``state:NAME`` of what is not, with the
     ``weight size:NAME``, the largest number of each before, beside which rounding makes itself felt.
     """
     trains = workload.kind == "training"
@@ -100,13 +100,13 @@ def _changes(
 _OF_SAMPLES = ("outputs", "evaluation outputs", "predictions")
 
 
-def turned(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+def reverse_batch(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """A batch in the reverse order, so that what is summed over it is summed in another order."""
     return tuple(array[::-1].copy() for array in batch)  # a view of one sample would have kept its negative stride
 
 
 def units(number: int) -> int:
-    """By how many units in the last digit weights are moved for the ``number``, from 1: by one at first, then by 8,
+    """The units in the last digit by which weights are moved for the ``number``, from 1: by one at first, then by 8,
     which moves outputs about as much as sums of many products in another order do.
     """
     return 1 if number == 1 else 8
@@ -122,7 +122,7 @@ def roundings(initial: dict[str, np.ndarray], number: int) -> dict[str, np.ndarr
     return moved
 
 
-def probed(
+def probe(
     session: Session,
     workload: Workload,
     values: Values,
@@ -130,11 +130,11 @@ def probed(
     batch: Any,
     records: Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """Of a workload that trains, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
+    """Probe a training workload, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
     after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
     each, up to ``OF_ALL`` steps; ``probe/weights STEP:NAME alone`` after all of them, of weights of each kind alone;
-    ``probe/evaluation outputs`` from the initial weights; ``dropout/...``, see :func:`dropped`; and ``dropout/step
-    losses`` and ``dropout/moved STEPS``, see :func:`lived`.
+    ``probe/evaluation outputs`` from the initial weights; ``dropout/...``, see :func:`observe_dropout`; and
+    ``dropout/step losses`` and ``dropout/moved STEPS``, see :func:`take_steps`.
     """
     for method in ("update", "dropouts"):
         if not hasattr(session, method):
@@ -143,12 +143,12 @@ def probed(
     session.load(initial)
     evaluated = session.outputs(batch, training=False)
     arrays = {f"probe/{name}": array for name, array in _numbered("evaluation outputs", evaluated).items()}
-    arrays.update(dropped(session, batch))  # after an evaluation, which must not have switched it off
+    arrays.update(observe_dropout(session, batch))  # after an evaluation, which must not have switched it off
     again = session.outputs(batch, training=False)
     for name, outputs in (("evaluation", evaluated), ("evaluation again", again)):
         arrays.update({f"dropout/{one}": array for one, array in _numbered(name, outputs).items()})
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
-    arrays.update(lived(session, initial, batch, list(shapes), any(p > 0 for _, p in workload.dropouts(values))))
+    arrays.update(take_steps(session, initial, batch, list(shapes), any(p > 0 for _, p in workload.dropouts(values))))
     for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))) if records else ():
         session.load({**initial, **_given_weights(shapes)})
         gradients, before = list(_given_gradients(of, values.get("clip"))), 0
@@ -158,14 +158,14 @@ def probed(
                 session.update(turn[: len(gradients)] if before < SMALL_FROM else gradients[-1:], step - before)
             before = step
             state = session.weights()
-            arrays.update({f"probe/weights {step}:{name}{suffix}": _sampled(state[name]) for name in of})
+            arrays.update({f"probe/weights {step}:{name}{suffix}": _sample(state[name]) for name in of})
     return arrays
 
 
-def lived(
+def take_steps(
     session: Session, initial: dict[str, np.ndarray], batch: Any, trained: Sequence[str], drops: bool
 ) -> dict[str, np.ndarray]:
-    """Of steps as they are timed, which nothing else looks into, because a framework may have compiled them:
+    """Take steps as they are timed, which nothing else looks into, because a framework may have compiled them:
     ``dropout/step losses`` of steps, ``DROPPING`` where it ``drops``, each from the initial weights and with the same
     batch; ``dropout/moved STEPS``, how far each of the ``trained`` weights is from its initial one, as a norm, after so
     many steps in a row, see ``LIVE``, of which the last of these is the first.
@@ -187,8 +187,8 @@ def lived(
 
 
 def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
-    """Of the weights with as many dimensions, the smallest of ``FEW`` numbers or more (else the largest): what treats
-    weights differently, such as decay, does so by that, or has shown in the first steps, of all.
+    """Choose one weight of each number of dimensions: the smallest of ``FEW`` numbers or more, else the largest. Rules
+    that treat weights differently, such as decay, go by that, or have shown in the first steps, of all.
     """
 
     def order(name: str) -> tuple[bool, int, str]:
@@ -202,7 +202,7 @@ def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
 
 
 def _given_weights(shapes: dict[str, tuple]) -> dict[str, np.ndarray]:
-    """Of either sign, between 0.5 and 1: far from 0, where decay and rounding could not be told apart."""
+    """Weights of either sign, between 0.5 and 1: far from 0, where decay and rounding could not be distinguished."""
     random = np.random.RandomState(1)  # not default_rng, whose numbers may change with numpy's version
     table = _signs(random) * random.uniform(0.5, 1.0, PERIOD)
     return {name: _spread(table, number, shape) for number, (name, shape) in enumerate(shapes.items())}
@@ -239,13 +239,13 @@ def _spread(table: np.ndarray, number: int, shape: tuple) -> np.ndarray:
     return np.resize(np.roll(table, -977 * number), shape).astype(np.float32)
 
 
-def _sampled(array: np.ndarray) -> np.ndarray:
+def _sample(array: np.ndarray) -> np.ndarray:
     numbers = array.reshape(-1)
     return numbers[np.unique(np.linspace(0, numbers.size - 1, min(numbers.size, SAMPLED)).astype(int))]
 
 
-def dropped(session: Session, batch: Any) -> dict[str, np.ndarray]:
-    """What dropout does to a batch, pass after pass: ``dropout/places``, how many there are, the least and the most of
+def observe_dropout(session: Session, batch: Any) -> dict[str, np.ndarray]:
+    """The effect of dropout on a batch, over passes: ``dropout/places``, how many there are, the least and the most of
     any pass; of each place, in order, how many numbers it is ``given`` in a pass, and their ``root mean square`` over
     all passes; ``numbers`` that were not 0 before and how many ``zeros`` are among them after; ``least scale`` and
     ``greatest scale`` of what is left; ``neighbours``, by how many standard deviations numbers beside each other, along
@@ -275,7 +275,7 @@ def dropped(session: Session, batch: Any) -> dict[str, np.ndarray]:
 
 
 class _Mask:
-    """What a dropout did once: which numbers could be seen to be dropped, because they were not 0 before, and which
+    """The mask of one dropout: which numbers could be seen to be dropped, because they were not 0 before, and which
     were.
     """
 

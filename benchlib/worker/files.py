@@ -77,8 +77,8 @@ def check(folder: Path) -> None:
             raise BenchlibError(f"{path}: this file of prepared data is cut or altered: {said}; {_remedy(folder)}")
 
 
-def about(folder: Path) -> dict[str, Any]:
-    """What the arrays of ``folder`` are, as their writer said."""
+def describe(folder: Path) -> dict[str, Any]:
+    """The description of the arrays of ``folder``, by their writer."""
     return _index(folder)["about"]
 
 
@@ -88,7 +88,7 @@ def text(lines: Iterable[str]) -> np.ndarray:
 
 
 def lines(array: np.ndarray) -> list[str]:
-    """What :func:`text` was given."""
+    """The lines given to :func:`text`."""
     return array.tobytes().decode().split("\n")
 
 
@@ -108,7 +108,7 @@ def pack(file: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def unpack(file: str | Path) -> dict[str, np.ndarray]:
-    """What was packed as ``file``; a broken one raises whatever it makes numpy and zipfile raise."""
+    """The arrays packed as ``file``; a broken one raises the errors of numpy and zipfile."""
     with np.load(file, allow_pickle=False) as archive:
         left, found = {name: archive[name] for name in archive.files}, {}
     for name, kind, shape in json.loads(left.pop("index").tobytes().decode()):
@@ -136,11 +136,11 @@ def _remedy(folder: Path) -> str:
 
 def _sha256(path: Path) -> str:
     status = path.stat()
-    return _hashed(str(path), status.st_size, status.st_mtime_ns)
+    return _cached_hash(str(path), status.st_size, status.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=256)
-def _hashed(path: str, size: int, modified_ns: int) -> str:
+def _cached_hash(path: str, size: int, modified_ns: int) -> str:
     """The hash of a file, read again only when size or time of change differ: CIFAR-10 prepared is 0.7 GB."""
     whole = hashlib.sha256()
     with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""What the process that runs a condition does: it gets JSON documents over its channel, calls the method ``do_NAME``
+"""The process that runs a condition: it gets JSON documents over its channel, calls the method ``do_NAME``
 that each names in ``do``, and sends back what that returns; between them it sleeps in a read.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 import numpy as np
 
 from benchlib import frameworks, workloads
-from benchlib.worker import PLUGINS, check, extend, files, steady
+from benchlib.worker import PLUGINS, check, extend, files, warmup
 from benchlib.worker.batches import Batches
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ class Worker:
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
         """See ``steady``; ``chunks`` are seconds of each, by the wall and of CPU."""
         self.chunks: list[tuple[float, float]] = []
-        return {**asdict(steady.warm_up(self._agreed, limit_s)), "chunks": self.chunks}
+        return {**asdict(warmup.warm_up(self._agree, limit_s)), "chunks": self.chunks}
 
-    def _agreed(self, steps: int) -> float:
+    def _agree(self, steps: int) -> float:
         """Seconds of so many steps; the same for all processes of a group, or they would not go on together."""
         block = self._timed(steps)
         self.chunks.append((block["wall_s"], block["cpu_s"]))
@@ -149,7 +149,7 @@ class Worker:
         return {"loss": float(np.mean(losses)), "order_sha256": self.batches.order_digest(number)}
 
     def do_predict(self, file: str) -> dict[str, Any]:
-        """What the model predicts for every test sample (classes; of a graph: for each node; words), in order."""
+        """Predict every test sample (classes; of a graph: for each node; words), in order."""
         predicted = []
         for arrays, real in self.batches.test(self.batch_size):
             predicted.append(self.session.predictions(self.session.put(arrays))[:real])
@@ -157,18 +157,18 @@ class Worker:
         return {}
 
     def do_check(self, steps: int, trial: int, moved: int, again: bool, file: str) -> dict[str, Any]:
-        """What the equivalence gate compares, packed in ``file``; of a group in one each: see ``check.computed``."""
+        """Pack the arrays of a trial in ``file``; each process of a group has its own: see ``check.compute_trial``."""
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
-        ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
-        arrays = check.computed(
+        ready = [self.session.put(check.reverse_batch(one)) for one in self._first_batches()] if moved else self.ready
+        arrays = check.compute_trial(
             self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again, self.predicts
         )
         files.pack(file, arrays)
         return {}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
-        """What trials do not see of this session's model, packed in ``file``: see ``check.probed``."""
-        files.pack(file, check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
+        """Pack the probe of this session's model, which trials do not see, in ``file``: see ``check.probe``."""
+        files.pack(file, check.probe(self.session, self.workload, self.values, self.initial, self.ready[0], records))
         return {}
 
     def do_train_on(self, step: int, weights: str | None, leads: bool, restarts: bool) -> dict[str, Any]:

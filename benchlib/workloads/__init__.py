@@ -20,7 +20,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, shown, unknown
+from benchlib.errors import BenchlibError, no_such, quote
 
 Values = Mapping[str, Any]
 """A workload's hyperparameters by name, all of them, checked."""
@@ -47,16 +47,16 @@ class Hyperparameter:
             value = float(value)
         if type(value) is not kind:
             raise BenchlibError(
-                f"{where}: {shown(value)} is a {type(value).__name__}, expected a {kind.__name__} ({self.help})"
+                f"{where}: {quote(value)} is a {type(value).__name__}, expected a {kind.__name__} ({self.help})"
             )
         if self.choices and value not in self.choices:
-            raise BenchlibError(f"{where}: {unknown('choice', value, map(str, self.choices))}")
+            raise BenchlibError(f"{where}: {no_such('choice', value, map(str, self.choices))}")
         if isinstance(value, float) and not abs(value) <= GREATEST:
             raise BenchlibError(f"{where}: {value!r} is no number to compute with ({self.help})")
         if self.minimum is not None and value < self.minimum:
-            raise BenchlibError(f"{where}: {shown(value)} is too small, the least is {self.minimum:g} ({self.help})")
+            raise BenchlibError(f"{where}: {quote(value)} is too small, the least is {self.minimum:g} ({self.help})")
         if self.maximum is not None and value > self.maximum:
-            raise BenchlibError(f"{where}: {shown(value)} is too large, the most is {self.maximum:,} ({self.help})")
+            raise BenchlibError(f"{where}: {quote(value)} is too large, the most is {self.maximum:,} ({self.help})")
         if self.below is not None and value >= self.below:
             raise BenchlibError(f"{where}: {value!r} is too large, it must be below {self.below:g} ({self.help})")
         return value
@@ -78,7 +78,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Work:
-    """What has to be done for one sample, whatever the framework."""
+    """The work for one sample, whatever the framework."""
 
     multiply_adds: float
     least_bytes: float  # that have to be read and written if nothing stays in a cache between operators; float32
@@ -137,7 +137,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Gate:
-    """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.equivalence.gate``.
+    """The gate's settings for a workload, and its way to compare it: see ``benchlib.equivalence.gate``.
 
     A hyperparameter is set to what two frameworks can agree on to the last digits, or to what shows a difference that
     its usual value would hide.
@@ -212,7 +212,7 @@ class Workload:
         """All hyperparameters: those given, checked, and the defaults of the rest."""
         for name in given:
             if name not in self.hyperparameters:
-                raise BenchlibError(f"{where}: {unknown(f'hyperparameter of {self.name}', name, self.hyperparameters)}")
+                raise BenchlibError(f"{where}: {no_such(f'hyperparameter of {self.name}', name, self.hyperparameters)}")
         values = {
             name: declared.check(f"{where}.{name}", given[name]) if name in given else declared.default
             for name, declared in self.hyperparameters.items()
@@ -222,7 +222,7 @@ class Workload:
         return values
 
     def step_work(self, values: Values) -> Work | None:
-        """The work of a step for one sample; None where nobody has said."""
+        """The work of a step for one sample; None where it is not declared."""
         if self.work is None:
             return None
         forward_only = values.get("passes") == "forward"
@@ -230,7 +230,7 @@ class Workload:
 
     def held(self, values: Values) -> float:
         """Numbers of a sample that a step has in memory at once, at least: an operator's inputs and outputs; what the
-        forward pass of a model keeps for the backward pass, such as what each layer was given. 0 where nobody has said.
+        forward pass of a model keeps for the backward pass, such as each layer's inputs. 0 where it is not declared.
         """
         if self.holds is not None:
             return float(self.holds(values))
@@ -240,7 +240,7 @@ class Workload:
         return numbers / 2 if self.kind == "training" else numbers  # a layer's output is the input of the next
 
     def frameworks(self) -> list[str]:
-        """The names of the frameworks' files in its folder, and of whatever helps them: see ``frameworks.of``."""
+        """The names of the frameworks' files in its folder, and of their helpers: see ``frameworks.of_workload``."""
         return list(_frameworks(tuple((path, _changed(path)) for path in folders(self.name))))
 
 
@@ -265,7 +265,7 @@ def load(name: str) -> Workload:
     if module is not None:  # a report asks for every measurement's
         return module.WORKLOAD
     if name not in names():
-        raise BenchlibError(unknown("workload", name, names()))
+        raise BenchlibError(no_such("workload", name, names()))
     return importlib.import_module(f"benchlib.workloads.{name}.workload").WORKLOAD
 
 

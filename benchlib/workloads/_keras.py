@@ -46,8 +46,8 @@ class Conv2D(layers.Conv2D):
         return tf.nn.conv2d(inputs, tf.convert_to_tensor(kernel), list(self.strides), self.around())
 
     def around(self) -> str | list[list[int]]:
-        """The padding, by name where it has one: the operator has shorter ways for these, which it does not take where
-        it is told the same in pixels.
+        """The padding, by name where it has one: the operator has faster paths for the names, which the same padding in
+        pixels does not take.
         """
         if not self.pixels:
             return "VALID"

@@ -1,4 +1,4 @@
-"""What the equivalence gate sets in several workloads, as (value, why): see ``benchlib.workloads.Gate``."""
+"""The gate's settings in several workloads, as (value, why): see ``benchlib.workloads.Gate``."""
 
 from __future__ import annotations
 

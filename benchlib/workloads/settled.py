@@ -49,11 +49,11 @@ DROPOUT = {
 }
 PADDING = {
     "padding of convolutions": (
-        'a number of pixels in both, with pad_mode="pad" in MindSpore, which takes pad_mode="same" unless told'
+        'a number of pixels in both, with pad_mode="pad" in MindSpore, which takes pad_mode="same" by default'
     ),
 }
 WITH_BIAS = {
-    "bias of convolutions": "has_bias=True in MindSpore, whose convolutions have none unless told, unlike PyTorch's",
+    "bias of convolutions": "has_bias=True in MindSpore, whose convolutions have none by default, unlike PyTorch's",
 }
 WITHOUT_BIAS = {
     "bias of convolutions": "none, as MindSpore's default is, with bias=False in PyTorch, whose default is one",
@@ -103,7 +103,7 @@ JAX_IMAGES = {
 }
 JAX_PADDING = {
     "JAX: padding": (
-        'a number of pixels: nnx.Conv pads for the same size unless told ("SAME", which with a stride of 2 begins one '
+        'a number of pixels: nnx.Conv pads for the same size by default ("SAME", which with a stride of 2 begins one '
         "pixel later than PyTorch), nnx.max_pool not at all"
     ),
 }
@@ -137,7 +137,7 @@ JAX_DECAY = {
     ),
 }
 JAX_GRADIENTS = {
-    "JAX: gradients": "by jax.vjp; a step returns them, or jax.jit would leave out what nobody asks for",
+    "JAX: gradients": "by jax.vjp; a step returns them, or jax.jit would leave out unused results",
 }
 TENSORFLOW_WEIGHTS = {
     "TensorFlow: names and order of weights": (
@@ -207,7 +207,7 @@ TENSORFLOW_EMBEDDING = {
 TENSORFLOW_GRADIENTS = {
     "TensorFlow: gradients": (
         "by tf.GradientTape from the given gradient (output_gradients=); a step returns them, or tf.function would "
-        "leave out what nobody asks for"
+        "leave out unused results"
     ),
 }
 MXNET = {

@@ -56,7 +56,7 @@ def fill(folder: Path) -> None:
         conditions = [Condition(**choices) for choices in one["conditions"]]
         jobs = [prepare_job(each, INITIAL_SEED, lab.inputs) for each in [conditions[0], *conditions]]
         comparison = Comparison(conditions, [], {}, 0.03, 60.0, 3, 0.05)
-        asked = Asked.of(comparison, jobs, rounds.RoundSettings(block_s=one["block_s"]), None)
+        asked = Asked.create(comparison, jobs, rounds.RoundSettings(block_s=one["block_s"]), None)
         for repetition, processes in enumerate(one["repetitions"]):
             asked.repetitions = repetition
             measured = zip(jobs, processes, strict=True)
@@ -102,8 +102,8 @@ def comparisons() -> list[Comparison]:
 
 def gated(conditions: list[Condition]) -> list[Condition]:
     """The conditions of the certificates that these need."""
-    wanted = [gate.gated(one) for one in conditions]
-    return list(dict.fromkeys([*wanted, *(first for one in wanted for first in gate.proved_first(one))]))
+    wanted = [gate.adapt(one) for one in conditions]
+    return list(dict.fromkeys([*wanted, *(first for one in wanted for first in gate.prerequisites(one))]))
 
 
 def _measurement(document: dict[str, Any], condition: Condition, group: str, file: str) -> Measurement:

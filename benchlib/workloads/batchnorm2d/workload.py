@@ -1,4 +1,4 @@
-"""What the workload ``batchnorm2d`` is, free of any framework."""
+"""The workload ``batchnorm2d``, free of any framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workload ``bert`` is, free of any framework."""
+"""The workload ``bert``, free of any framework."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def weights(values: Values) -> dict[str, Weight]:
 
 
 def work(values: Values) -> Work:
-    """Of a sample's forward pass: the matrix products, whose inputs and outputs have to be moved."""
+    """The work of a sample's forward pass: the matrix products, whose inputs and outputs have to be moved."""
     hidden, inner, length, masked = (values[name] for name in ("hidden", "intermediate", "length", "masked"))
     of_layer = length * (4 * hidden**2 + 2 * hidden * inner) + 2 * length**2 * hidden
     heads = masked * (hidden**2 + hidden * values["words"]) + hidden**2
@@ -161,7 +161,7 @@ WORKLOAD = Workload(
         **LABELS,
         **DROPOUT,
         "GELU": (
-            "approximate=False in MindSpore, which takes the tanh form unless told; PyTorch's default is the exact one"
+            "approximate=False in MindSpore, which takes the tanh form by default; PyTorch's default is the exact one"
         ),
         "epsilon of layer normalisation": f"given to all as {EPSILON:g}: PyTorch's own is 1e-5, MindSpore's 1e-7",
         "names of layer normalisation": (
@@ -181,18 +181,18 @@ WORKLOAD = Workload(
         ),
         "AdamW": "experimental.optim.AdamW in MindSpore, because its nn.AdamWeightDecay does not correct the bias",
         "weight decay": (
-            "of matrices alone, by parameter groups in both, because AdamW lets all weights decay unless told"
+            "of matrices alone, by parameter groups in both, because AdamW lets all weights decay by default"
         ),
         "order of gradients": (
             "that of the optimizer's groups, because MindSpore's optimizers match gradients and weights by place"
         ),
         "warm-up": (
-            "LinearLR in both, told of each step after it; MindSpore's is that of experimental.optim, which takes no "
+            "LinearLR in both, advanced after each step; MindSpore's is that of experimental.optim, which takes no "
             "optimizer of nn"
         ),
         **JAX_WEIGHTS,
         **JAX_LEFT_OUT,
-        "JAX: GELU": "approximate=False, because nnx.gelu takes the tanh form unless told",
+        "JAX: GELU": "approximate=False, because nnx.gelu takes the tanh form by default",
         "JAX: epsilon of layer normalisation": f"given as {EPSILON:g}: flax's own is 1e-6",
         "JAX: attention": (
             "products and softmax, with the lowest number of its type as the score of what is padding: "
@@ -206,7 +206,7 @@ WORKLOAD = Workload(
         **TENSORFLOW_EMBEDDING,
         **TENSORFLOW_LEFT_OUT,
         **TENSORFLOW_ADAM,
-        "TensorFlow: GELU": "tf.nn.gelu, which is the exact one unless told",
+        "TensorFlow: GELU": "tf.nn.gelu, which is the exact one by default",
         "TensorFlow: epsilon of layer normalisation": f"given as {EPSILON:g}: Keras's own is 1e-3",
         "TensorFlow: attention": (
             "products and softmax, with the lowest number of its type as the score of what is padding: Keras's "

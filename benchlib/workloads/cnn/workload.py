@@ -1,4 +1,4 @@
-"""What the workload ``cnn`` is, free of any framework."""
+"""The workload ``cnn``, free of any framework."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def weights(values: Values) -> dict[str, Weight]:
 
 
 def work(values: Values) -> Work:
-    """Of a sample's forward pass: the convolutions and dense layers, whose inputs and outputs have to be moved."""
+    """The work of a sample's forward pass: convolutions and dense layers, whose inputs and outputs have to be moved."""
     size = values["image_size"]
     convolutions = ((3, 50, size), (50, 50, size), (50, 100, size // 2), (100, 100, size // 2))
     dense = ((100 * (size // 4) ** 2, 512), (512, 10))

@@ -1,4 +1,4 @@
-"""What the workload ``conv2d`` is, free of any framework."""
+"""The workload ``conv2d``, free of any framework."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fits(values: Values) -> None:
 
 
 def work(values: Values) -> Work:
-    """Of a sample's forward pass."""
+    """The work of a sample's forward pass."""
     numbers_out = values["out_channels"] * _size_out(values) ** 2
     numbers_in = values["in_channels"] * values["image_size"] ** 2
     multiply_adds = values["in_channels"] * values["out_channels"]

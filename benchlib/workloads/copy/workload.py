@@ -1,4 +1,4 @@
-"""What the workload ``copy`` is, free of any framework."""
+"""The workload ``copy``, free of any framework."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def weights(values: Values) -> dict[str, Weight]:
 
 
 def inputs(values: Values, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw one batch: the array (batch, elements), and a gradient of the same shape that nobody asks for, float32."""
+    """Draw one batch: the array (batch, elements), and an unused gradient of the same shape, float32."""
     array = rng.standard_normal((batch_size, values["elements"]), dtype=np.float32)
     return array, np.zeros((batch_size, 1), np.float32)
 

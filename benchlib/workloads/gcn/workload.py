@@ -1,4 +1,4 @@
-"""What the workload ``gcn`` is, free of any framework."""
+"""The workload ``gcn``, free of any framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workload ``googlenet`` is, free of any framework."""
+"""The workload ``googlenet``, free of any framework."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def weights(values: Values) -> dict[str, Weight]:
 
 
 def work(values: Values) -> Work:
-    """Of a sample's forward pass."""
+    """The work of a sample's forward pass."""
     return convolutions_work(convolutions(values), (outputs("block5b"), 10))
 
 

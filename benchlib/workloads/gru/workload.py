@@ -1,4 +1,4 @@
-"""What the workload ``gru`` is, free of any framework."""
+"""The workload ``gru``, free of any framework."""
 
 from __future__ import annotations
 

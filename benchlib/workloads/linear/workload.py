@@ -1,4 +1,4 @@
-"""What the workload ``linear`` is, free of any framework."""
+"""The workload ``linear``, free of any framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workload ``lstm`` is, free of any framework."""
+"""The workload ``lstm``, free of any framework."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Model(nnx.Module):
 
 
 def identity(x: Array) -> Array:
-    """What it is given."""
+    """Return the argument."""
     return x
 
 

@@ -1,4 +1,4 @@
-"""What the workload ``resnet50`` is, free of any framework."""
+"""The workload ``resnet50``, free of any framework."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def weights(values: Values) -> dict[str, Weight]:
 
 
 def work(values: Values) -> Work:
-    """Of a sample's forward pass."""
+    """The work of a sample's forward pass."""
     return convolutions_work(convolutions(values), (EXPANSION * STAGES[-1][1], 10))
 
 

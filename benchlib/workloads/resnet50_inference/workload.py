@@ -1,4 +1,4 @@
-"""What the workload ``resnet50_inference`` is, free of any framework."""
+"""The workload ``resnet50_inference``, free of any framework."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def inputs(values: Values, batch_size: int, rng: np.random.Generator) -> tuple[n
 
 
 def work(values: Values) -> Work:
-    """Of a sample's forward pass."""
+    """The work of a sample's forward pass."""
     return convolutions_work(convolutions(values), (FEATURES, CLASSES) if values["output"] == "logits" else (0, 0))
 
 

@@ -1,4 +1,4 @@
-"""What the workload ``seq2seq`` is, free of any framework."""
+"""The workload ``seq2seq``, free of any framework."""
 
 from __future__ import annotations
 

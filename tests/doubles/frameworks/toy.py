@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchlib.frameworks import check_weights
-from benchlib.worker import steady
+from benchlib.worker import warmup
 from benchlib.worker.batches import Batches
 
 PACKAGE = "numpy"
@@ -66,7 +66,7 @@ class Session:
         self.random = np.random.RandomState(0)
         how = values["misbehave"]
         if how != "slow down":  # nothing of it gets faster with use: it would warm up for longer than it does all else
-            steady.LEAST_S, steady.CHUNK_S = 0.03, 0.003
+            warmup.LEAST_S, warmup.CHUNK_S = 0.03, 0.003
         if how == "other stream":  # as another version of numpy may draw
             drawn = np.random.default_rng
             np.random.default_rng = lambda seed: drawn([7, 7])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import check_weights
 
 PACKAGE = "numpy"
@@ -36,7 +36,7 @@ class Session:
     def __init__(self, device, mode, precision, seed, knobs):
         for name, value in knobs.items():
             if (name, value) != ("beads", "wooden"):
-                raise BenchlibError(unknown("knob of abacus", f"{name}={value}", ["beads=wooden"]))
+                raise BenchlibError(no_such("knob of abacus", f"{name}={value}", ["beads=wooden"]))
         self._beads = knobs.get("beads", "plastic")
 
     def build(self, workload, module, values, learning_rate):

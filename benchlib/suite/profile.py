@@ -1,4 +1,4 @@
-"""What a run is about: the notebooks of a profile, each with its parameters, checked before anything starts."""
+"""A profile's notebooks, each with its parameters, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from benchlib.condition import Condition
 from benchlib.data import prepare
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, no_such
 from benchlib.notebooks import design, has_design
 from benchlib.parameter_types import DEFAULTS, defaults
 from benchlib.runner import preflight
@@ -28,7 +28,7 @@ class Planned:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """As plain types."""
+        """The parameters as plain types."""
         return self.study.parameters if self.study else {}
 
     @property
@@ -55,7 +55,7 @@ def plan(profile: str) -> list[Planned]:
     """The notebooks of ``profile`` in order, parameters checked; a BenchlibError tells all that is wrong in them."""
     files, names = parameter_files(profile), notebooks()
     minutes(profile)  # refuses what is wrong in the defaults once, not for each notebook
-    wrong = [f"{path}: {unknown('notebook', name, names)}" for name, path in files.items() if name not in names]
+    wrong = [f"{path}: {no_such('notebook', name, names)}" for name, path in files.items() if name not in names]
     items = []
     if not files:
         wrong.append(f"{Path('parameters', profile)} has no parameter file: add one named like a notebook")
@@ -63,7 +63,7 @@ def plan(profile: str) -> list[Planned]:
         if name not in files and not gathers(name):
             continue  # a profile may be about some of the notebooks; the report says which have not run
         try:
-            items.append(planned(name, files.get(name)))
+            items.append(plan_notebook(name, files.get(name)))
         except BenchlibError as error:
             wrong.append(str(error))
     if wrong:
@@ -71,7 +71,7 @@ def plan(profile: str) -> list[Planned]:
     return items
 
 
-def planned(name: str, file: Path | None) -> Planned:
+def plan_notebook(name: str, file: Path | None) -> Planned:
     """A notebook with the parameters in ``file``; a BenchlibError if they are wrong, or it cannot be measured here."""
     notebook = Path("notebooks", f"{name}.ipynb")
     if not has_design(notebook) and file is None:
@@ -81,8 +81,8 @@ def planned(name: str, file: Path | None) -> Planned:
         preflight.require(study.every)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in study.every})}
     except BenchlibError as error:
-        told = str(error)
-        raise BenchlibError(told if told.startswith((str(file), str(notebook))) else f"{file}: {told}") from None
+        text = str(error)
+        raise BenchlibError(text if text.startswith((str(file), str(notebook))) else f"{file}: {text}") from None
     return Planned(name, notebook, study, data)
 
 
@@ -92,7 +92,7 @@ def parameter_files(profile: str) -> dict[str, Path]:
         raise BenchlibError(f"{Path.cwd()} has no notebooks/ and parameters/: run this in the project's folder")
     profiles = [path.name for path in Path("parameters").glob("[!.]*") if path.is_dir()]
     if profile not in profiles:
-        raise BenchlibError(unknown("profile", profile, profiles))
+        raise BenchlibError(no_such("profile", profile, profiles))
     paths = sorted(Path("parameters", profile).glob("[!.]*.yaml"))
     return {path.stem: path for path in paths if path.name != DEFAULTS}
 

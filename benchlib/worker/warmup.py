@@ -37,7 +37,7 @@ TOO_FEW = "too few steps to tell"
 
 @dataclass
 class WarmUpSteps:
-    """What the warm-up of a process took, and how it ended."""
+    """The length of a process's warm-up, and how it ended."""
 
     times: list[float] = field(default_factory=list)  # seconds of a step, by chunk
     steps: int = 0

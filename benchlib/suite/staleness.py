@@ -1,4 +1,4 @@
-"""A folder of results: what is up to date in it, and what is not, and why."""
+"""Staleness of a folder's results: which are up to date, which are not, and why."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchlib import frameworks, manifest, plugins, variables
+from benchlib import env_vars, frameworks, manifest, plugins
 from benchlib.environments import DEFAULT
 from benchlib.notebooks import cells
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.suite.plan import Planned, notebooks
+from benchlib.suite.profile import Planned, notebooks
 
 
 class Outputs:
@@ -26,7 +26,7 @@ class Outputs:
 
     @cached_property
     def environment(self) -> dict[str, Any]:
-        """What notebooks are executed with and on, for their records."""
+        """The software and the machine that execute notebooks, for their records."""
         packages = {one.name: one.version for one in importlib.metadata.distributions()}
         present = [name for name in frameworks.names() if installed.offers(DEFAULT, name)]
         return {
@@ -36,7 +36,7 @@ class Outputs:
             "machine": machine.describe(),
         }
 
-    def executed(self, name: str) -> Path:
+    def executed_notebook(self, name: str) -> Path:
         """Where an executed notebook lies."""
         return self.folder / "notebooks" / f"{name}.ipynb"
 
@@ -48,15 +48,15 @@ class Outputs:
         inputs = {
             "notebook": [[one.kind, one.source] for one in cells(item.notebook)],
             "parameters": item.parameters,
-            "benchlib": _library(),
+            "benchlib": _library_hashes(),
             "requirements.lock": locked,
             "machine": here["machine"],
             "versions": [here[name] for name in ("interpreter", "versions", "packages")],
             "packages": [
                 [[*one, installed.packages(*one), installed.versions(one[0], one[2])] for one in used],
-                _distinct(installed.compiler(one) for one in item.conditions),
+                _distinct_json(installed.compiler(one) for one in item.conditions),
             ],
-            "variables": _distinct(variables.identity(one) for one in item.conditions),
+            "variables": _distinct_json(env_vars.identity(one) for one in item.conditions),
             "data": item.data,
         }
         if item.study is None:
@@ -67,49 +67,49 @@ class Outputs:
             inputs["results"] = [texts, sorted(manifest.all_wrong(self.folder, before).items())]
         return {name: manifest.digest(value) for name, value in inputs.items()}
 
-    def timed(self, items: Iterable[Planned]) -> str:
-        """What the time counts for that these results have had: a hash of the inputs of all that measure."""
+    def timing_digest(self, items: Iterable[Planned]) -> str:
+        """A hash of the inputs of all that measure: the time spent counts for these only."""
         return manifest.digest([[item.name, self.inputs(item)] for item in items if item.conditions])
 
     def why_due(self, item: Planned) -> str | None:
         """Why a notebook has to be executed, in words; None: it has not."""
         if (record := manifest.read(self.folder, item.name)) is None:
             return "started"
-        reason = self.outdated(item, record)
+        reason = self.why_outdated(item, record)
         return reason and f"started again: {reason}"
 
-    def outdated(self, item: Planned, record: dict[str, Any]) -> str | None:
+    def why_outdated(self, item: Planned, record: dict[str, Any]) -> str | None:
         """Why what a notebook once gave is not its result now, in words; None: it is."""
         if record["status"] != "succeeded":
             return f"it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
         if changed := [one for one, now in self.inputs(item).items() if record["inputs"].get(one) != now]:
-            return f"these have changed: {', '.join(self._changed(one, record) for one in changed)}"
+            return f"these have changed: {', '.join(self._describe_change(one, record) for one in changed)}"
         if record.get("crashed"):
             return f"{record['crashed']} measurements had failed"
-        if not (executed := self.executed(item.name)).exists():
+        if not (executed := self.executed_notebook(item.name)).exists():
             return f"{executed} is gone"
         if any((self.folder / file).exists() for file in record["awaited"]):
             return "there are more measurements of its comparisons"
         file, wrong = next(manifest.wrong_files(record, self.folder), (None, None))
         return f"{self.folder / file} {wrong}" if wrong else None
 
-    def _changed(self, word: str, record: dict[str, Any]) -> str:
+    def _describe_change(self, word: str, record: dict[str, Any]) -> str:
         """An input that has changed, with the first three of what has changed of machine or versions."""
         if word not in ("machine", "versions"):
             return word
         now, before = (of[word] | {"interpreter": of["interpreter"]} for of in (self.environment, record))
         names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-        told = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:3]]
-        return f"{word} ({'; '.join(told)})" if told else word
+        changes = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:3]]
+        return f"{word} ({'; '.join(changes)})" if changes else word
 
 
-def _distinct(values: Iterable[Any]) -> list[str]:
-    """As JSON: hundreds of conditions depend on the same."""
+def _distinct_json(values: Iterable[Any]) -> list[str]:
+    """The distinct values, as JSON: hundreds of conditions depend on the same."""
     return sorted({json.dumps(value, sort_keys=True) for value in values})
 
 
-def _library() -> dict[str, str]:
+def _library_hashes() -> dict[str, str]:
     """Hashes of the files of benchlib and of plug-ins."""
-    files = plugins.visible(fingerprint.PACKAGE, "*")
+    files = plugins.visible_files(fingerprint.PACKAGE, "*")
     own = {path.relative_to(fingerprint.PACKAGE).as_posix(): path for path in files}
     return {place: manifest.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}

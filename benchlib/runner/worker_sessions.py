@@ -33,7 +33,7 @@ class Sampler:
         try:
             self._last = self._read()
         except psutil.Error as error:  # of a group's process, which its launcher has already reaped
-            raise self._process.failed(f"died: {error}") from error
+            raise self._process.give_up(f"died: {error}") from error
         psutil.cpu_percent()  # what it gives next is since now
 
     def tick(self) -> None:
@@ -42,7 +42,7 @@ class Sampler:
             now, cpu = self._read()
             rss = self._worker.memory_info().rss / 2**20
         except psutil.Error:
-            return  # the worker is gone; whoever waits for its answer finds out
+            return  # the worker is gone; the parent finds out when it waits for the answer
         if (passed := now - self._last[0]) < LEAST_S:
             return
         reading = asdict(self._accelerator()) if self._accelerator else {}
@@ -72,20 +72,20 @@ class Entry:
 def start(entries: list[Entry], patience_s: float) -> None:
     """Start a fresh process for each, and wait until it has imported its framework; what fails in that is recorded."""
     for entry in entries:
-        guarded(entry, _start, patience_s)
+        run_guarded(entry, _start, patience_s)
     for entry in entries:
-        guarded(entry, lambda e: recording.opened(e.measurement, e.worker))
+        run_guarded(entry, lambda e: recording.record_import(e.measurement, e.worker))
 
 
 def build(entries: list[Entry]) -> None:
     """Have each process build its job; what fails in that is recorded."""
     for entry in entries:  # all at once: PyTorch's first optimizer imports for a second
-        guarded(entry, lambda e: e.worker.begin("build", **e.job.document()))
+        run_guarded(entry, lambda e: e.worker.begin("build", **e.job.document()))
     for entry in entries:
-        guarded(entry, lambda e: recording.built(e.measurement, e.worker, e.job))
+        run_guarded(entry, lambda e: recording.record_build(e.measurement, e.worker, e.job))
 
 
-def guarded(entry: Entry, action: Callable[..., None], *details: Any) -> None:
+def run_guarded(entry: Entry, action: Callable[..., None], *details: Any) -> None:
     """Do something with a worker that has not failed yet; if it fails now, record it, and end it."""
     if entry.measurement.failure is not None:
         return
@@ -98,11 +98,11 @@ def guarded(entry: Entry, action: Callable[..., None], *details: Any) -> None:
 
 
 def require_hashed(entry: Entry, procedure: str) -> None:
-    """What a process has run has to be what was hashed: else that is recorded, and nothing of what it gave is kept."""
+    """Require that a process has run the hashed code; else record a failure, and drop its results."""
     measurement = entry.measurement
     if measurement.failure is None:
         known = fingerprint.files(entry.job.condition, procedure)
-        guarded(entry, lambda e: recording.require_hashed(e.worker, known))
+        run_guarded(entry, lambda e: recording.require_hashed(e.worker, known))
         if measurement.failure is not None:
             measurement.blocks, measurement.epochs, measurement.trace = [], [], []
 

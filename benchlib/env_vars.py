@@ -1,4 +1,4 @@
-"""What a worker gets of the environment variables of the process that starts it: those on a list, and no others. What
+"""The environment variables that a worker gets of the process that starts it: those on a list, and no others. What
 was left out and could have changed a number is named in the record, without its value, which may be a secret. A
 worker's home is its scratch directory, or settings in the user's (``~/.keras/keras.json``) would reach it.
 """
@@ -56,7 +56,7 @@ COULD_MATTER = (
 
 
 class Placed(Protocol):
-    """What of a condition a worker's variables depend on."""
+    """The choices of a condition that a worker's variables depend on."""
 
     device: str
     world_size: int
@@ -64,40 +64,40 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a worker's process was started with, for its record."""
+    """The variables and knobs that a worker's process was started with, for its record."""
 
-    knobs: dict[str, str] = field(default_factory=dict)  # that were set, whoever sets them; "{scratch}" not filled in
+    knobs: dict[str, str] = field(default_factory=dict)  # all that were set; "{scratch}" is not filled in
     inherited: dict[str, str] = field(default_factory=dict)  # what counts, and devices, as the parent had it
     left_out: list[str] = field(default_factory=list)  # names of what it did not get and could have mattered
 
 
-def passed(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of the parent's variables those that a worker gets, and where its interpreter finds packages of the user's."""
+def for_worker(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The parent's variables that a worker gets, and the folder of the user's packages."""
     listed = {*LIBRARIES, *DEVICES, *OTHERS}
     passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
     # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
     user_base = os.path.join(inherited.get("HOME") or os.path.expanduser("~"), ".local")
     passing["PYTHONUSERBASE"] = inherited.get("PYTHONUSERBASE") or user_base
-    path = [*worker_folders(inherited), *_of_cann(inherited)]
+    path = [*worker_folders(inherited), *_cann_folders(inherited)]
     return passing | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
-def of_programs(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of the parent's variables those that kernels, installers and Chromium get: of PYTHON* only where packages of the
+def for_programs(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The parent's variables that kernels, installers and Chromium get: of PYTHON* only where packages of the
     user's are, and of PYTHONPATH only benchlib's folder and CANN's.
     """
     kept = {"PYTHONUSERBASE", "PYTHONNOUSERSITE"}
     given = {name: value for name, value in inherited.items() if name in kept or not name.startswith("PYTHON")}
     own = [os.path.abspath(one) for one in _folders(inherited.get("PYTHONPATH")) if Path(one, "benchlib").is_dir()]
-    path = [*own, *_of_cann(inherited)]
+    path = [*own, *_cann_folders(inherited)]
     return given | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
-def left_out(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
+def omissions(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
     """The names of variables that were left out of an environment ``given``, and could matter."""
     could_matter = (*COULD_MATTER, *frameworks.every_variable())
     lost = {name for name in inherited if name not in given and name.startswith(could_matter)}
-    others = set(_folders(inherited.get("PYTHONPATH"))) - set(_of_cann(inherited))
+    others = set(_folders(inherited.get("PYTHONPATH"))) - set(_cann_folders(inherited))
     return sorted(lost | ({"PYTHONPATH"} if others else set()))
 
 
@@ -109,30 +109,30 @@ def worker_folders(inherited: Mapping[str, str]) -> list[str]:
 def worker_files(inherited: Mapping[str, str]) -> list[Path]:
     """The Python files in :func:`worker_folders`; a folder may be an archive, too."""
     folders = map(Path, worker_folders(inherited))
-    files = [path for folder in folders for path in [folder, *plugins.visible(folder, "*")] if path.is_file()]
+    files = [path for folder in folders for path in [folder, *plugins.visible_files(folder, "*")] if path.is_file()]
     return [path for path in files if path.suffix in (".py", ".so", ".pth", ".zip")]
 
 
-def counting_names(condition: Placed) -> list[str]:
+def key_names(condition: Placed) -> list[str]:
     """The names in :func:`counting`, set or not."""
     network = NETWORK if condition.world_size > 1 else ()
     return [*LIBRARIES, *network, *(XPUS if condition.device == "xpu" else ()), WORKER_FILES]
 
 
-def counting(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of the parent's variables those that the numbers of a condition depend on, as far as they are set."""
+def for_key(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The parent's variables that the numbers of a condition depend on, as far as they are set."""
     own = {WORKER_FILES: _digest(worker_files(inherited))} if worker_folders(inherited) else {}
-    return {name: inherited[name] for name in counting_names(condition) if inherited.get(name)} | own
+    return {name: inherited[name] for name in key_names(condition) if inherited.get(name)} | own
 
 
 def devices(variables: Mapping[str, str]) -> dict[str, str]:
-    """Of some variables those of ``DEVICES`` that are set; an empty one hides all devices."""
+    """The variables of ``DEVICES`` that are set; an empty one hides all devices."""
     return {name: variables[name] for name in DEVICES if name in variables}
 
 
 def identity(condition: Placed) -> dict[str, object]:
-    """What of the parent's variables numbers depend on: a part of their key, as JSON."""
-    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": counting(condition, os.environ)}
+    """The parent's variables that numbers depend on: a part of their key, as JSON."""
+    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": for_key(condition, os.environ)}
 
 
 def _digest(files: Iterable[Path]) -> str:
@@ -145,7 +145,7 @@ def _folders(path: str | None) -> list[str]:
     return [folder for folder in (path or "").split(os.pathsep) if folder]
 
 
-def _of_cann(inherited: Mapping[str, str]) -> list[str]:
+def _cann_folders(inherited: Mapping[str, str]) -> list[str]:
     """CANN's own folders on PYTHONPATH, of its set_env.sh: its compiler is in Python. Never run on Ascend."""
     home = inherited.get("ASCEND_TOOLKIT_HOME")
     return [one for one in _folders(inherited.get("PYTHONPATH")) if home and Path(one).is_relative_to(home)]
