@@ -57,7 +57,7 @@ def quote(value: object) -> str:
 def no_such(what: str, name: object, known: Iterable[str]) -> str:
     """A sentence that refuses ``name`` and offers the nearest name that exists.
 
-    >>> unknown("workload", "cnm", ["cnn", "conv2d"])
+    >>> no_such("workload", "cnm", ["cnn", "conv2d"])
     "unknown workload 'cnm': did you mean 'cnn'? (there are: cnn, conv2d)"
     """
     known = sorted(known)
@@ -84,7 +84,7 @@ REMEDIES = {
 def write_error(error: OSError, place: Path | str) -> str:
     """A sentence on what could not be written, which is ``place`` unless the error says otherwise.
 
-    >>> unwritable(OSError(28, "No space left on device"), "outputs")
+    >>> write_error(OSError(28, "No space left on device"), "outputs")
     'outputs: No space left on device: free space there, or choose another folder with --outputs'
     """
     remedy = f"{REMEDIES[error.errno]}, or " if error.errno in REMEDIES else ""

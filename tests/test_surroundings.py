@@ -136,7 +136,7 @@ def test_a_worker_is_started_with_what_its_measurement_records(tmp_path, monkeyp
 def test_the_gates_own_settings_are_in_its_workers_in_the_certificate_and_in_the_ledger(tmp_path, monkeypatch):
     started = []
 
-    def opened(worker, first=WorkerProcess.opened):
+    def opened(worker, first=WorkerProcess.finish_open):
         answer = first(worker)  # before that it may still be this process's copy, with its variables
         started.append(psutil.Process(worker.pids()[0]).environ()["OMP_WAIT_POLICY"])
         return answer

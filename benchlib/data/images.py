@@ -27,9 +27,9 @@ def fit_to_size(images: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     (``Batches``): CIFAR-10 at 224 pixels would be 36 GB.
 
     >>> image = np.array([[[[1], [2]], [[3], [4]]]], dtype=np.uint8)
-    >>> fitted(image, 1)
+    >>> fit_to_size(image, 1)
     (array([[[[2.5]]]], dtype=float32), 1)
-    >>> fitted(image, 6)[1]
+    >>> fit_to_size(image, 6)[1]
     3
     """
     count, height, _, channels = images.shape

@@ -67,9 +67,9 @@ def pad(sequences: Sequence[Sequence[int]], length: int, before: bool) -> tuple[
 
     What is too long loses its beginning if there is padding ``before`` the tokens, as in Keras; else its end.
 
-    >>> padded([np.array([5, 6]), np.array([7, 8, 9, 10])], 3, before=True)[0].tolist()
+    >>> pad([np.array([5, 6]), np.array([7, 8, 9, 10])], 3, before=True)[0].tolist()
     [[0, 5, 6], [8, 9, 10]]
-    >>> padded([np.array([5, 6]), np.array([7, 8, 9, 10])], 3, before=False)[0].tolist()
+    >>> pad([np.array([5, 6]), np.array([7, 8, 9, 10])], 3, before=False)[0].tolist()
     [[5, 6, 0], [7, 8, 9]]
     """
     tokens = np.full((len(sequences), length), PADDING, dtype=np.int32)
