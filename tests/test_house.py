@@ -17,7 +17,7 @@ ROOMS = {
     "worker": (1198, "worker"),
     "data": (1572, "data"),
     "environments": (771, "environments interpreters plugins probe env_vars"),
-    "provenance": (864, "provenance"),
+    "provenance": (863, "provenance"),
     "runner": (1729, "runner"),
     "equivalence": (1779, "equivalence"),
     "stats": (1637, "stats"),
