@@ -346,6 +346,7 @@ def test_a_step_does_its_backward_pass_even_where_nobody_looks_at_the_gradients(
     assert times["forward+backward"] > 1.6 * times["forward"]  # it is three times the work
 
 
+@pytest.mark.slow
 def test_graph_mode_of_pytorch_is_one_graph_for_each_workload():
     facts = given("pytorch", "graph").facts
     assert (facts["graphs"], facts["graph breaks"]) == (len(COMPILED), 0)

@@ -32,9 +32,8 @@ def test_blocks_remember_the_one_before_and_scatter_as_much_as_they_are_told_to(
     assert np.mean(paired.logs["condition"]) == pytest.approx(math.log(TRUTH), abs=0.01)
 
 
-@pytest.mark.parametrize(
-    "noise", [pytest.param(NOISES[0], marks=pytest.mark.slow), NOISES[2]], ids=lambda noise: noise.name
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [NOISES[0], NOISES[2]], ids=lambda noise: noise.name)
 def test_intervals_hold_the_truth_although_the_plan_stops_by_itself(noise: Noise):
     """A short form of benchmarks/coverage.py: with 300 comparisons 95 % is known to +-2.5 %."""
     row = coverage(noise, 300)
