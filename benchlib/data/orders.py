@@ -16,8 +16,8 @@ EPOCHS = 32
 
 
 def prepare_orders(samples: int, seed: int, epoch: int, inputs: Path) -> Path:
-    """The folder under ``inputs`` with the orders of ``EPOCHS`` epochs, ``epoch`` (from 1) among them, for
-    ``batches.Batches``: ``orders`` int32 (EPOCHS, samples) and ``epochs``, their numbers; made if it is not there.
+    """The folder under ``inputs`` with the orders of ``EPOCHS`` epochs, ``epoch`` (from 1) among them; made if missing.
+    ``batches.Batches`` reads it: ``orders`` int32 (EPOCHS, samples), and ``epochs``, their numbers.
     """
     first = epoch - (epoch - 1) % EPOCHS
     epochs = np.arange(first, first + EPOCHS, dtype=np.int32)
