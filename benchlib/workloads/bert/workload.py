@@ -71,7 +71,7 @@ def fits(values: Values) -> None:
 
 
 def shortened(samples: Samples) -> dict[str, np.ndarray]:
-    """Pairs that end after half of their tokens, and what is masked of these."""
+    """Pairs that end after half of their tokens, and the masked words of these."""
     made = {name: array.copy() for name, array in samples.items()}
     length = made["tokens"].shape[1] // 2
     made["tokens"][:, length:], made["segments"][:, length:] = 0, 0

@@ -48,14 +48,14 @@ def weights(values: Values) -> dict[str, Weight]:
 def _norm(convolution: Convolution) -> dict[str, Weight]:
     """Batch normalisation behind a convolution: all four arrays differ between channels and from each other.
 
-    With those that ``resnet50`` starts from, mean 0, variance 1, scale 1 and bias 0, it would be the identity here,
-    where no step changes them: a framework that left the means out, or took the scale for the variance, would compute
-    the same, and the equivalence gate would not see it.
+    With those that ``resnet50`` starts from, mean 0, variance 1, scale 1 and bias 0, it would be the identity. No step
+    changes them here. A framework that left the means out, or took the scale for the variance, would compute the same,
+    unseen by the equivalence gate.
     """
-    # What the kernels of convolutions_weights make of inputs whose squares are 1/2 on average, such as normally
-    # distributed ones behind a ReLU: a variance like that keeps the outputs at order 1.
+    # The variance that the kernels of convolutions_weights make of inputs whose squares are 1/2 on average, such as
+    # normally distributed ones behind a ReLU: one like that keeps the outputs at order 1.
     variance = convolution.inputs / convolution.outputs
-    # What is added to a shortcut is scaled down, or sums over 16 blocks would grow.
+    # A branch that is added to a shortcut is scaled down, or sums over 16 blocks would grow.
     scale = 0.2 if convolution.name.endswith(".expand") else 1.0
     name, shape = f"{convolution.name}.norm", (convolution.outputs,)
     return {

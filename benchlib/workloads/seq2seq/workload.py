@@ -45,7 +45,7 @@ def weights(values: Values) -> dict[str, Weight]:
 
 
 def shortened(samples: Samples) -> dict[str, np.ndarray]:
-    """Sentences that end, in both languages, after half of what there is room for."""
+    """Sentences that end, in both languages, after half of the room that there is."""
     made = {name: array.copy() for name, array in samples.items()}
     length = max(1, made["source"].shape[1] // 2)
     made["source"][:, length:], made["target"][:, length:], made["labels"][:, length:] = 0, 0, -1
