@@ -44,7 +44,7 @@ def reader(device: str, pids: Callable[[], Sequence[int]], devices: int = 1) -> 
 
 
 def _together(readings: Sequence[Reading]) -> Reading:
-    """One reading of several devices; what one of them does not say is not said."""
+    """One reading of several devices; a value that one of them does not give is left out."""
     values = {name: [getattr(reading, name) for reading in readings] for name in OF_SEVERAL}
     known = {name: several for name, several in values.items() if several and None not in several}
     return Reading(**{name: OF_SEVERAL[name](several) for name, several in known.items()})

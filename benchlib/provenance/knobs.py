@@ -1,5 +1,5 @@
-"""The knobs: settings outside the code that change speed, each with its value, reason and source: those that several
-frameworks share here (``SHARED``), those of one framework in its file. ``threads`` of a condition is a knob, too.
+"""The knobs: settings outside the code that change speed, each with its value, reason and source. Those that several
+frameworks share are here (``SHARED``), those of one framework in its file. ``threads`` of a condition is a knob, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Knob(Strict):
     inference_only: bool = False
     modes: tuple[str, ...] = ()  # empty: all
     by_session: bool = False  # which knows it by this name
-    same_numbers: bool = False  # of what is set for the gate: does it change no number?
+    same_numbers: bool = False  # of a knob that is set for the gate: does it change no number?
 
     def applies(self, condition: Condition) -> bool:
         if (self.devices and condition.device not in self.devices) or (self.modes and condition.mode not in self.modes):
@@ -165,7 +165,7 @@ def neutralising_reasons(condition: Condition) -> dict[str, str]:
 
 
 def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """A worker's environment: what it may inherit, and the condition's knobs."""
+    """A worker's environment: the variables that it may inherit, and the condition's knobs."""
     others = find(condition).items() - for_session(condition).items()
     return {**env_vars.for_worker(inherited), **{name: value.replace(SCRATCH, str(scratch)) for name, value in others}}
 

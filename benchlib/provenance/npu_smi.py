@@ -79,7 +79,7 @@ def cann() -> str:
 
 
 def why_missing() -> str | None:
-    """Why workers may use no NPU, and what to do; None where they may."""
+    """The reason why workers may use no NPU, and the remedy; None where they may."""
     if not list(Path("/dev").glob("davinci[0-9]*")):
         return "no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"
     folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
