@@ -51,8 +51,8 @@ def train_runs(
     progress: Progress,
     after_epoch: AfterEpoch,
 ) -> Generator[Measurement, None, None]:
-    """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs, unless
-    another process has measured it meanwhile. The processes start together, and train one after the other.
+    """Each run, as soon as it is done. One that another process has measured meanwhile is given as it is; the others go
+    to ``keep``, and to ``after_epoch`` after each epoch. The processes start together, and train one after the other.
     """
     missing = {}
     for file, job in asked.items():

@@ -16,7 +16,7 @@ from benchlib.workloads import load
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Refuse conditions that ask for what is not there, or for arrays that are larger than the machine."""
+    """Refuse conditions that ask for something missing, or for arrays that are larger than the machine."""
     conditions = list(conditions)
     availability.require(conditions)
     for condition in conditions:

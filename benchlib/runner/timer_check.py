@@ -1,4 +1,4 @@
-"""A test of the timer, which stops after ``Session.synchronize``: it plants work of known duration, steps until weights
+"""A test of the timer, which stops after ``Session.synchronize``. It plants work of known duration: steps until weights
 can be read that are there only when all is done. An adapter that forgets to wait sees less of it.
 """
 
