@@ -12,7 +12,7 @@ from benchlib.suite.run_lock import hold_lock
 
 
 def clean(folder: Path, whole: bool, sure: bool) -> int:
-    """List what nothing needs of a folder of results, or the ``whole`` of it; take it away if ``sure``. 0."""
+    """List the unused files of a folder of results, or the ``whole`` of it; delete them if ``sure``. Return 0."""
     if not folder.is_dir():
         raise BenchlibError(f"{folder}: there is nothing to clean")
     find = all_files if whole else unused_files
