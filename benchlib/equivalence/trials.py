@@ -1,9 +1,9 @@
 """The requests of the gate to one condition's worker, and to the reference's, where a difference has to be explained.
 They are trials, the first of them again, and a probe of behaviour that trials do not show.
 
-A condition makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed, the
-reference repeats that trial, with weights rounded another way or in the other lane, until that explains it. Where
-rounding explains a difference in every trial, more trials are made, until there are no more.
+A condition makes ``LEAST_TRIALS`` trials and the first of them again. Where a difference is too large, the reference
+repeats that trial, with weights rounded another way or in the other lane, until that explains it. Where rounding
+explains a difference in every trial, more trials are made, until there are no more.
 """
 
 from __future__ import annotations
