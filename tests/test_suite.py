@@ -638,7 +638,7 @@ os.kill(os.getpid(), signal.SIGINT)
 sys.exit(code)
 """
 
-STOPPED = "\nstopped; what was measured is kept, and the same command goes on from there\n"
+STOPPED = "\nstopped; the measurements are kept, and the same command goes on from there\n"
 
 
 def test_stopped_while_it_waits_for_the_machine_it_says_so_in_a_line(tmp_path, monkeypatch):
