@@ -38,8 +38,8 @@ that were really read, ``source`` ...
 
 @dataclass(frozen=True)
 class Kind:
-    """How samples become a worker's arrays: ``prepared(module, condition)`` gets the data set's module, and calls its
-    ``load``. ``named(condition)`` gives the condition's other values that the arrays depend on, for a folder's name.
+    """The way from samples to a worker's arrays: ``prepared(module, condition)`` gets the data set's module, and calls
+    its ``load``. ``named(condition)`` gives other values of the condition that the arrays depend on, for a folder.
     """
 
     prepared: Callable[[ModuleType, Chosen], Prepared]

@@ -12,7 +12,7 @@ from benchlib.data import Prepared
 from benchlib.data.prepare import prepared_folder
 
 EPOCHS = 32
-"""Of a folder: few enough that 50,000 samples take 6 MB, and many enough that a training run needs few folders."""
+"""Epochs of a folder: so few that 50,000 samples take 6 MB, and so many that a training run needs few folders."""
 
 
 def prepare_orders(samples: int, seed: int, epoch: int, inputs: Path) -> Path:
