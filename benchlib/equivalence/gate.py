@@ -42,7 +42,7 @@ BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then 
 AT_ONCE = 2  # processes: most of their work keeps one core busy. On an accelerator, which one may take whole, one
 
 FED_EVERY = 2
-"""Steps of a longer training after which both are given the same weights, where rounding has parted them: the loss of
+"""Steps of a longer training after which both are given the same weights, where rounding has parted them. The loss of
 the second shows the effect of the first.
 """
 

@@ -181,7 +181,7 @@ class _Unmet:
 
 
 def _values(samples: Samples, values: Mapping[str, list[int]]) -> dict[str, np.ndarray]:
-    """Which samples have which value of the fields that have few."""
+    """For each value of the fields with few values: the samples that have it."""
     return {
         f"{field} {value}": (samples[field] == value).reshape(len(samples[field]), -1).any(axis=1)
         for field, some in values.items()
