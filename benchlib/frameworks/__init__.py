@@ -163,7 +163,7 @@ def _file(name: str, folders: tuple[tuple[str, int], ...]) -> Path:
 
 
 def _folders() -> tuple[tuple[str, int], ...]:
-    """Where files of frameworks are, and when something was last added there."""
+    """The folders of frameworks' files, and the time of the last addition to each."""
     return tuple((path, os.stat(path).st_mtime_ns) for path in __path__)
 
 

@@ -129,7 +129,7 @@ _NAMES = {  # by type of module: flax's name to the workload's, where they diffe
 }
 
 Place = tuple[str | int, ...]
-"""Of a variable in a model."""
+"""The path of a variable in a model."""
 
 Arrays = dict[str, Array]
 
@@ -427,7 +427,7 @@ class Session:
 
 
 class _Layout:
-    """Where a weight of the workload is in the model, and how it is laid out there."""
+    """The place of a weight of the workload in the model, and its layout there."""
 
     def __init__(self, path: Place, variable: nnx.Variable, module: nnx.Module) -> None:
         self.key, self.shape = _key(path), variable.get_value().shape
