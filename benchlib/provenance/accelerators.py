@@ -31,7 +31,7 @@ OF_SEVERAL: dict[str, Callable[[list[Any]], Any]] = {
     "clock_mhz": min,
     "throttled": any,
 }
-"""How the values of several devices are put together."""
+"""The functions that put the values of several devices together."""
 
 
 def reader(device: str, pids: Callable[[], Sequence[int]], devices: int = 1) -> Callable[[], Reading] | None:

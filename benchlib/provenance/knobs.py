@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 TUNED, ALWAYS, GATE = "tuned", "always", "gate"
-"""When a knob is set: in lane ``tuned``, in both lanes, in the equivalence gate's workers only."""
+"""The times when a knob is set: in lane ``tuned``, in both lanes, in the equivalence gate's workers only."""
 
 
 class Knob(Strict):

@@ -50,7 +50,7 @@ class Chips:
         self._started, self._chips = 0.0, list[dict[str, Any]]()
 
     def read(self) -> list[dict[str, Any]]:
-        """As of :func:`npus`; none until npu-smi has answered."""
+        """The chips (:func:`npus`); none until npu-smi has answered."""
         if self._process and self._process.poll() is not None:
             self._chips, self._process = _visible(self._process.communicate()[0]), None
         if not self._process and time.monotonic() > self._started + EVERY_S:
