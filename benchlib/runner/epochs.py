@@ -28,7 +28,7 @@ AfterEpoch = Callable[[Measurement], None]
 
 
 class TrainingSettings(Strict):
-    """How long a run trains; a part of its key."""
+    """The length of a training run; a part of its key."""
 
     epochs: int  # at least
     threshold: float | None  # of the metric; None: none to reach

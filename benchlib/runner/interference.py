@@ -34,7 +34,7 @@ FAR_OFF, NO_CPU = "far from the process's other blocks", "next to no CPU time"
 
 
 class Pace(NamedTuple):
-    """How a process went for a while."""
+    """The pace of a process for a while."""
 
     step_s: float
     cores: float

@@ -144,7 +144,7 @@ class GroupChannel:
         raise ChannelSilent("no message in time")
 
     def _name_missing(self) -> str:
-        """Which process is gone that the others wait for: the launcher, or one of its own, as msrun's scheduler."""
+        """Name a lost process that the others wait for: the launcher, or one of its own, as msrun's scheduler."""
         if len(self._channels) < self._world_size:  # later there are no new ones
             if self.launcher.poll() is not None:
                 return "the launcher ended before all processes had started"

@@ -27,7 +27,7 @@ LATE = 1.5  # times as long as planned may the rounds of a repetition take
 
 
 class RoundSettings(Strict):
-    """How a comparison is measured; a part of its key."""
+    """The settings of a comparison's measurement; a part of its key."""
 
     block_s: float  # about how long a block lasts; at least one step
 
