@@ -162,7 +162,7 @@ def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condit
 
 
 def relative_to_fp32(runs: TrainingRuns) -> list[dict[str, Any]]:
-    """How the last loss of each condition in mixed precision compares with that of the same in fp32."""
+    """The last loss of each condition in mixed precision relative to that of the same in fp32."""
     pairs = [(one, one.but(precision="fp32")) for one in runs.conditions if one.precision != "fp32"]
     return [loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
 

@@ -80,12 +80,12 @@ QUANTITIES = {
 """Every quantity, with its unit (1: it has none).
 
 ``throughput_ratio`` is the throughput over the baseline's (``Comparison.ratio``), ``control_ratio`` that of the
-baseline over itself (A/A), ``pair_ratio`` that over any other condition of the comparison, ``within_ratio`` that over
-the same framework's in eager mode, in fp32, or in one process; ``subject_ratio`` that over the first subject's in the
-same way of scaling; ``same_threads_ratio`` a group's over one process with all threads.
+baseline over itself (A/A), ``pair_ratio`` that over any other condition of the comparison. ``within_ratio`` is over the
+same framework's in eager mode, in fp32, or in one process. ``subject_ratio`` is over the first subject's in the same
+way of scaling, ``same_threads_ratio`` a group's over one process with all threads.
 ``epoch_ratio`` and ``threshold_ratio`` say how many times as fast a whole epoch is trained, or the threshold reached.
-``best_metric`` is in the unit of ``threshold``, not in per cent; ``diverged`` counts runs, the first epoch with a loss
-that is not finite being the ``lowest``. The others are described where they are computed: ``Comparison.throughput``,
+``best_metric`` is in the unit of ``threshold``, not in per cent. ``diverged`` counts runs; its ``lowest`` is the first
+epoch with a loss that is not finite. The others are described where they are computed: ``Comparison.throughput``,
 ``TrainingRuns.runs``, ``TrainingRuns.first_epoch`` and ``amortisation``.
 """
 
