@@ -125,5 +125,5 @@ def _local(time: datetime) -> str:
 
 
 def _link(path: Path) -> str:
-    """As the page names a file of the project; JupyterLab follows relative links."""
+    """The page's link to a file of the project; JupyterLab follows relative links."""
     return Path(os.path.relpath(path, PAGE.parent)).as_posix()

@@ -37,7 +37,7 @@ class Outputs:
         }
 
     def executed_notebook(self, name: str) -> Path:
-        """Where an executed notebook lies."""
+        """The file of an executed notebook."""
         return self.folder / "notebooks" / f"{name}.ipynb"
 
     def inputs(self, item: Planned) -> dict[str, str]:
