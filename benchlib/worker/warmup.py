@@ -21,8 +21,8 @@ WINDOW = 4
 TOLERANCE = 0.05
 RISE_S = 1.0
 GROWTH = 1.05
-"""A condition slows down if its blocks surely, by the interval over its processes, grow by more than this factor
-from the first third to the last: heat, a leak, a queue that grows. It has no throughput to average.
+"""A condition slows down if its blocks surely grow by more than this factor from the first third to the last. Causes
+are heat, a leak, a growing queue. Surely is by the interval over processes. It has no throughput to average.
 """
 
 SURELY = 0.99
