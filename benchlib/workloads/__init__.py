@@ -26,7 +26,7 @@ Values = Mapping[str, Any]
 """A workload's hyperparameters by name, all of them, checked."""
 
 GREATEST = float(np.finfo(np.float32).max)
-"""Of the numbers that frameworks compute with."""
+"""The greatest of the numbers that frameworks compute with."""
 
 
 @dataclass(frozen=True)

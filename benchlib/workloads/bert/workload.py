@@ -91,7 +91,7 @@ def filled(samples: Samples) -> dict[str, np.ndarray]:
 
 
 def masked_at(samples: Samples, place: int) -> np.ndarray:
-    """Which pairs have a word to be guessed at this place of their text."""
+    """The pairs that have a word to be guessed at this place of their text."""
     return ((samples["places"] == place) & (samples["labels"] != -1)).any(axis=1)
 
 
