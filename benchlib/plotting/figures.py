@@ -378,7 +378,7 @@ def _excludes_1(rows: pd.DataFrame) -> pd.Series:
 
 
 def draw_cross(axes: Axes, x: float, height: float, look: Look) -> None:
-    """Where a value is missing: a cross at ``x``, at a share of the panel's height."""
+    """Draw a cross for a missing value at ``x``, at a share of the panel's height."""
     axes.plot(x, height, "x", color=look.color, transform=axes.get_xaxis_transform(), zorder=4)
 
 

@@ -315,7 +315,7 @@ class Costs(OfQuantity):
 
 @dataclass(frozen=True, kw_only=True)
 class Differences(Panel):
-    """How far certified models are from the reference: a stroke for each quantity, the farthest named."""
+    """The differences of certified models from the reference: a stroke for each quantity, the farthest named."""
 
     def source(self, result: Result) -> pd.DataFrame:
         conditions = {one.condition: one for one in result.certificates.values()}

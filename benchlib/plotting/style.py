@@ -1,4 +1,4 @@
-"""How a series is drawn, the same in every figure and on every page: never by colour alone."""
+"""The look of a series, the same in every figure and on every page: never by colour alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REACH = 5  # an interval that ends further than this factor from all points runs
 
 @dataclass(frozen=True)
 class Look:
-    """How one series is drawn."""
+    """The look of one series."""
 
     color: tuple[float, ...] | str
     marker: str
