@@ -57,8 +57,8 @@ def find(claim: Claim, frames: Mapping[str, pd.DataFrame]) -> tuple[list[Case], 
 
 
 def judge_ratio(ratio: Interval, margin: float, alike: float | None = None) -> tuple[str, str]:
-    """How a ratio in the direction of a claim bears on it, and why: one that is the same within the margin contradicts
-    it. Of a claim that things are ``alike``: an interval within that factor of 1 supports it.
+    """The bearing of a ratio in the direction of a claim on it, and why. One that is the same within the margin
+    contradicts it. Of a claim that things are ``alike``: an interval within that factor of 1 supports it.
     """
     if not (math.isfinite(ratio.low) and math.isfinite(ratio.high)):
         return OPEN, NO_INTERVAL
@@ -132,7 +132,7 @@ def _ends(rows: pd.DataFrame) -> tuple[float, float]:
 
 
 def _maximum(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
-    """For each subject with three values of a column at least: is the best inside, and near the published best?"""
+    """For each subject with at least three values of a column: is the best inside, and near the published best?"""
     rule, words, x = claim.rule, part.by.replace("_", " "), part.by
     theirs, fine = _neighbours(rule.tried, rule.best), []
     for _, own in rows.groupby("subject", sort=False):

@@ -49,7 +49,7 @@ class Query(Declared):
 
 
 class Rule(Declared):
-    """How a claim is judged: by which rows, and by which test of ``benchlib.literature.evidence``."""
+    """The rule that judges a claim: its rows, and its test of ``benchlib.literature.evidence``."""
 
     says: str  # in words
     test: Literal["ratios", "pairs", "crossing", "maximum"] = "ratios"
