@@ -26,7 +26,7 @@ from benchlib.scratch import replace_file
 from benchlib.shown import Shown
 
 FORMAT = 11
-"""Of the parquet files; another one is refused by name."""
+"""The format of the parquet files; another one is refused by name."""
 
 Document = TypeVar("Document", bound=BaseModel)
 Found = TypeVar("Found")
@@ -237,7 +237,7 @@ class Store:
         self.folder = Path(folder)
 
     def path(self, file: str) -> Path:
-        """Where the measurements with file key ``file`` lie, or will."""
+        """The place of the measurements with file key ``file``, present or future."""
         return self.folder / f"{file}.parquet"
 
     def save(self, measurements: list[Measurement]) -> None:

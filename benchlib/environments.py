@@ -72,7 +72,7 @@ def root() -> Path:
 
 
 def folder() -> Path:
-    """Where environments are made and registered; it need not be there."""
+    """The folder where environments are made and registered; it need not be there."""
     return root() / ".environments"
 
 

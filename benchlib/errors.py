@@ -42,7 +42,7 @@ class Failure:
 
 
 _NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNORECASE)
-"""How frameworks and allocators say it."""
+"""The words of frameworks and allocators for want of memory."""
 
 
 def quote(value: object) -> str:

@@ -76,13 +76,13 @@ def _by_subject(study: Study, quantity: str) -> Iterator[tuple[str, pd.DataFrame
 
 
 def without_accelerator(study: Study) -> Iterator[str]:
-    """That nothing but the CPU was measured."""
+    """The fact that nothing but the CPU was measured."""
     if {one.device for one in study.every} == {"cpu"}:
         yield "No GPU was measured: everything ran on the CPU."
 
 
 def growth(study: Study) -> Iterator[str]:
-    """At which batch size throughput is highest."""
+    """The batch size at which throughput is highest."""
     each = []
     for who, rows in _by_subject(study, "samples_per_second"):
         first, best = rows.loc[rows["batch_size"].idxmin()], rows.loc[rows["estimate"].idxmax()]
@@ -93,7 +93,7 @@ def growth(study: Study) -> Iterator[str]:
 
 
 def overtaking(x: str, unit: str, where: Name) -> Sentences:
-    """Between which values of a column ``x`` the slower of two becomes the faster, apart for each name of ``where``."""
+    """The values of a column ``x`` between which the slower of two becomes the faster, for each name of ``where``."""
 
     def answer(study: Study) -> Iterator[str]:
         rows = study.rows("throughput_ratio")
@@ -163,7 +163,7 @@ def impossible(study: Study) -> Iterator[str]:
 
 
 def unrounded(study: Study) -> Iterator[str]:
-    """Which precisions change nothing."""
+    """The precisions that change nothing."""
     for comparison in study.comparisons:
         for one, name in _names(comparison.conditions).items():
             if comparison.certificates[one.key].unrounded:
@@ -171,7 +171,7 @@ def unrounded(study: Study) -> Iterator[str]:
 
 
 def compilation(study: Study) -> Iterator[str]:
-    """Where compilation to a graph pays, after how many steps, and where it does not."""
+    """The cases in which compilation to a graph pays, after how many steps, and those in which it does not."""
     parts = []
     for _, row in study.rows("pays_after_steps").iterrows():
         if verdict(row) in (PAYS, AT_ONCE, NEVER, NOT_SHOWN):

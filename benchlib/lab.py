@@ -341,7 +341,7 @@ class Lab:
         cache.save(path, result)
 
     def certificate_path(self, condition: Condition, training_steps: int = 0) -> Path:
-        """Where the certificate of a gated condition lies, with so many steps of training."""
+        """The file of a gated condition's certificate, with so many steps of training."""
         both = (condition, gate.reference(condition))
         name = key(
             asked=condition.hyperparameters,

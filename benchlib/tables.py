@@ -58,7 +58,7 @@ HEADINGS = {
 """Headings of columns whose names, with a unit at the end, do not say it."""
 
 UNITS = {"percent": "%", "mib": "MiB", "ms": "ms", "s": "s", "w": "W", "c": "°C", "mhz": "MHz"}
-"""At the end of the name of a column, behind a _."""
+"""Units by their names at the end of the name of a column, behind a _."""
 
 MEASURED = (
     *("ratio", "control", "verdict", "processes", "failed", *tidy.QUANTITIES, "peak_memory_mib", "disturbed_time"),
@@ -326,7 +326,7 @@ class Column:
 
 
 HYPERPARAMETERS = "hyperparameters"
-"""As a column: one for each hyperparameter, of the one workload that a table then is of."""
+"""Stands for a column for each hyperparameter, of the one workload that a table then is of."""
 
 
 @dataclass(frozen=True)
@@ -443,7 +443,7 @@ PROCESSES = Table(
     "samples_per_second",
     (*CONDITION, HYPERPARAMETERS, *OF_PROCESSES),
 )
-"""How it went in the processes of all that was compared."""
+"""The table of the processes of all comparisons."""
 
 
 def interval_text(row: pd.Series, quantity: str = "") -> str:
