@@ -347,7 +347,7 @@ def _compute_groups(
     patience_s: float,
 ) -> Generator[tuple[Condition, Computed], None, None]:
     """The results of ``conditions``, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
-    before it: any result that it waits for is at work, or done.
+    before it: all that it waits for is at work, or done.
     """
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
     on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port

@@ -1,5 +1,5 @@
-"""The inputs of the equivalence gate: few samples, which show all cases of the data, and initial weights. No weight is
-0 or 1 only because training begins there.
+"""The inputs of the equivalence gate: few samples, chosen to show the cases of the data, and initial weights. No weight
+is 0 or 1 only because training begins there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def prepare(condition: Condition, inputs: Path) -> Job:
 
 
 def exercised_values(job: Job, batches: int) -> dict[str, bool]:
-    """The cases of a workload's data, and whether the first so many batches of a prepared ``job`` have them. None for
+    """The cases of a workload's data, and whether the first so many batches of a prepared ``job`` have them. Empty for
     an operator, whose inputs are drawn. A field with too many values to list has one entry with their number in the
     batches, such as "labels: 61 of 3,995". It is met by all of them only.
     """

@@ -96,7 +96,7 @@ DROPOUT_TOLERANCES = {
     "dropout sizes": 0.0,  # more or fewer numbers that they are given than the reference's
     "dropout inputs": 0.1,  # relative difference of these, root mean square; other masks in places before make 2 %
     "dropout share": 5.0,  # standard deviations by which the share of zeros is off
-    "dropout scale": 1e-4,  # relative difference of the numbers left from 1 / (1 - p) of their inputs
+    "dropout scale": 1e-4,  # relative difference of the numbers left from their inputs times 1 / (1 - p)
     "dropout masks": 6.0,  # standard deviations by which neighbours are dropped together more or less often
     "dropout repeats": 0.0,  # the same dropped in two passes, or in two places
     "dropout in steps": 1.0,  # times the losses of steps from the same weights are less apart than ``DROPS``

@@ -176,7 +176,7 @@ class Rounded:
             try:
                 arrays = self._run_trial(reference.but(lane=lane), trial, moved)
             except WorkerFailed as failure:  # it explains nothing, and is not the condition's failure
-                say(f"The reference {reference}, {by}, could not be asked what rounding does: {failure}")
+                say(f"The reference {reference}, {by}, could not show the effect of rounding: {failure}")
                 return None
             allowed = tolerances(reference)
             own = compare.own_differences(arrays, expected, allowed, by)
@@ -248,7 +248,7 @@ def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.nd
     parts = [worker.arrays(Path(f"{file}.{rank}.npz")) for rank in range(world_size)]
     shapes = [{name: array.shape for name, array in part.items()} for part in parts]
     if unlike := sorted({name for shape in shapes for name, _ in shape.items() ^ shapes[0].items()}):
-        raise worker.give_up(f"wrote what cannot be used: its processes differ in {', '.join(unlike[:3])}")
+        raise worker.give_up(f"wrote unusable results: its processes differ in {', '.join(unlike[:3])}")
     made = dict(parts[0])
     for name in made:
         quantity = name.partition("/")[2].partition(":")[0]
