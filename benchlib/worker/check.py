@@ -37,12 +37,12 @@ def compute_trial(
     predicts: bool,
 ) -> dict[str, np.ndarray]:
     """Outputs and gradients of batch ``trial``, and the results of ``steps`` from it: losses, changes of weights and
-    running statistics, evaluation outputs and predictions. The first loss, which no step has changed, is one more; of
-    an operator, the output of its first step. Where there are fewer batches, the trial takes one again, with all
-    weights larger by an eighth for each trial. Where ``moved`` is not 0, the weights differ from the initial ones by
-    :func:`roundings`, and the batches are reversed (:func:`reverse_batch`). A trial made ``again`` asks a training
-    workload for the results of steps and evaluation only, which include the traces of an earlier trial. It ``predicts``
-    if the workload's file has code of its own for that.
+    running statistics, evaluation outputs and predictions. The first loss, which no step has changed, is given apart.
+    An operator has the output of its first step in place of losses. Where there are fewer batches, the trial takes one
+    again, with all weights larger by an eighth for each trial. Where ``moved`` is not 0, the weights differ from the
+    initial ones by :func:`roundings`, and the batches are reversed (:func:`reverse_batch`). A trial made ``again`` asks
+    a training workload for the results of steps and evaluation only, which include the traces of an earlier trial. It
+    ``predicts`` if the workload's file has code of its own for that.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """

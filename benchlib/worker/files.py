@@ -63,7 +63,7 @@ def arrays(folder: Path) -> dict[str, np.ndarray]:
     """The arrays of ``folder`` by name, mapped read-only, after their hashes were checked."""
     check(folder)
     mapped = {name: np.lib.format.open_memmap(f"{folder}/{name}.npy", mode="r") for name in _index(folder)["arrays"]}
-    return {name: np.asarray(array) for name, array in mapped.items()}  # a choice from a memmap owns no memory
+    return {name: np.asarray(array) for name, array in mapped.items()}  # an array cut from a memmap owns no memory
 
 
 def check(folder: Path) -> None:

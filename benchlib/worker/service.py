@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 if os.environ.get(PLUGINS):
     extend(map(Path, os.environ[PLUGINS].split(os.pathsep)), (frameworks, workloads))
 
-DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step sees what the step before left in the cache
+DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step finds the data of the one before in the cache
 
 
 class Worker:
