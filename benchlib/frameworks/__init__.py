@@ -1,7 +1,7 @@
 """The frameworks: one file each, with one class that a worker uses to build a workload and run its steps.
 
-Only ``frameworks/X.py`` and ``workloads/*/X.py`` import framework X. This module imports none; it says what a
-framework file must offer (:class:`Session`) and which there are.
+Only ``frameworks/X.py`` and ``workloads/*/X.py`` import framework X. This module imports none; it defines the interface
+of a framework's file (:class:`Session`) and lists these files.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def title(name: str) -> str:
 
 def package(name: str) -> str:
     """The Python package that framework ``name`` is imported as: ``PACKAGE`` of its file. It is read as a literal,
-    without importing the file, as the title and what follows.
+    without importing the file, like the title and the constants below.
     """
     return _read_constant(name, "PACKAGE")
 

@@ -71,7 +71,7 @@ KNOBS = (
             "each operator is run before the next is taken: as installed, threads that hand operators on to each other "
             "wait in loops, which on few cores takes the cores from the work itself. Measured on 2 cores only"
         ),
-        "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/training.md has what it does to each model",
+        "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/training.md has its effect on each model",
         "by_session": True,
     },
 )

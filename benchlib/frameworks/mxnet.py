@@ -57,7 +57,7 @@ KNOBS = (
             "MXNet takes half of the processors on x86 unless a number is set, because it takes two for one core: "
             "of two cores one, where the others take both"
         ),
-        "source": "MXNet's src/engine/openmp.cc; docs/mxnet.md has what it gives",
+        "source": "MXNet's src/engine/openmp.cc; docs/mxnet.md has its effect",
     },
     {
         "name": "subgraph_backend",
@@ -70,7 +70,7 @@ KNOBS = (
             "oneDNN computes convolution, batch normalisation, ReLU and sum as one operator, where nothing goes back; "
             "MXNET_SUBGRAPH_BACKEND, which is on as installed, does so for Symbol only, not for Gluon"
         ),
-        "source": "MXNet documentation, 'HybridBlock.hybridize'; docs/mxnet.md has what it gives",
+        "source": "MXNet documentation, 'HybridBlock.hybridize'; docs/mxnet.md has its effect",
     },
 )
 
