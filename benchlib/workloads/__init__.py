@@ -139,8 +139,8 @@ class Exercise:
 class Gate:
     """The gate's settings for a workload, and its way to compare it: see ``benchlib.equivalence.gate``.
 
-    A hyperparameter is set to a value on which two frameworks can agree to the last digits. Or it shows a difference
-    that its usual value would hide.
+    A hyperparameter is set to a value on which two frameworks can agree to the last digits, or to one that shows a
+    difference. The usual value would hide that.
     """
 
     settings: Mapping[str, tuple[Any, str]] = field(default_factory=dict)  # hyperparameters: value, and why
@@ -172,7 +172,7 @@ class Workload:
     name: str
     title: str
     kind: str
-    source: str  # where the model is from; what it stands in for
+    source: str  # where the model is from; the one that it stands in for
     data: tuple[str, ...]  # names of data sets it can use; the first is the default
     weights: Callable[[Values], dict[str, Weight]]
     hyperparameters: Mapping[str, Hyperparameter]
@@ -228,7 +228,7 @@ class Workload:
         return self.work(values) if forward_only else self.work(values).times(BACKWARD)
 
     def held(self, values: Values) -> float:
-        """Numbers of a sample that a step has in memory at once, at least. Those of an operator are its inputs and
+        """The least numbers of a sample that a step has in memory at once. Those of an operator are its inputs and
         outputs. Those of a model are kept for the backward pass, such as each layer's inputs. 0 where not declared.
         """
         if self.holds is not None:

@@ -73,7 +73,7 @@ NORM_MOMENTUM = {
 POOLING = {
     "padding of pooling": (
         "in MindSpore zeros, put around the image before it, because its own padded pooling is slow: nothing behind "
-        "ReLU is negative, so they do what minus infinity does in PyTorch"
+        "ReLU is negative, so they act as minus infinity does in PyTorch"
     ),
 }
 DECAY_OF_ALL = {

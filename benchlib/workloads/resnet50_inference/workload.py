@@ -93,8 +93,8 @@ WORKLOAD = Workload(
     hyperparameters={
         "image_size": Hyperparameter(224, "height and width of the images in pixels", minimum=32),
         "stem": Hyperparameter("7x7", "first convolution, see resnet50", choices=("7x7", "3x3")),
-        "output": Hyperparameter("logits", "what the model hands out", choices=("logits", "features")),
-        "passes": Hyperparameter("forward", "what a step does", choices=("forward",)),
+        "output": Hyperparameter("logits", "the output of the model", choices=("logits", "features")),
+        "passes": Hyperparameter("forward", "the passes of a step", choices=("forward",)),
     },
     batch_size=32,
     gate=Gate(batch_size=4),  # one certificate for all batch sizes
