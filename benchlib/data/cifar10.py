@@ -105,4 +105,4 @@ def _batch(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _remedy() -> str:
-    return f"get the original again from {URL} (md5 {ARCHIVE_MD5}) and replace what is there"
+    return f"get the original again from {URL} (md5 {ARCHIVE_MD5}) and replace the present one"

@@ -48,8 +48,8 @@ def download(url: str, known: str, what: str, instead: str) -> Path:
     except (OSError, ValueError) as error:  # no network, no space, or another file arrived
         why = "".join(one if one.isprintable() else "?" for one in str(error)[:300])  # it may repeat a server's words
         raise BenchlibError(
-            f"{url}: {what} could not be downloaded to {cache}: {why}; put it into a folder in another way and let "
-            f"{VARIABLE} name that folder, or use data: {instead}, which needs no download"
+            f"{url}: {what} could not be downloaded to {cache}: {why}; get it in another way and set {VARIABLE} to its "
+            f"folder, or use data: {instead}, which needs no download"
         ) from error
 
 

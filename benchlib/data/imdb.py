@@ -105,4 +105,4 @@ def _hash_of_texts(place: Path) -> str:
 
 
 def _remedy() -> str:
-    return f"get the original again from {URL} (md5 {MD5}) and replace what is there"
+    return f"get the original again from {URL} (md5 {MD5}) and replace the present one"
