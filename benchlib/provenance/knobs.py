@@ -87,7 +87,7 @@ SHARED = (
     Knob(
         name="PYTHONUNBUFFERED",
         value="1",
-        reason="what a worker has printed can be shown when it dies: Python would still hold it in a buffer",
+        reason="a worker's output can be shown when it dies: Python would still hold it in a buffer",
         source="Python documentation, 'Command line and environment'",
         when=ALWAYS,
     ),
