@@ -150,7 +150,7 @@ SUBJECT = ["framework", "environment", "mode", "precision", "lane"]
 
 
 def of_rows(rows: Iterable[Mapping[str, Any]], **common: Any) -> pd.DataFrame:
-    """The frame of rows as :func:`row` makes them, each with what they have in ``common``. A ValueError for a column, a
+    """The frame of rows as :func:`row` makes them, each with the ``common`` columns. A ValueError for a column, a
     quantity or a reason that is not in the closed sets.
     """
     rows = [{**common, **one} for one in rows]
