@@ -117,10 +117,10 @@ class Lab:
     ) -> list[Comparison]:
         """Measure each group of conditions together; its first is the baseline, also measured against itself (A/A).
 
-        A repetition has a fresh process per condition and blocks of about ``block_s`` seconds. After at least ``pilot``
-        repetitions it ends when the 95 % interval of every ratio is no wider than ``precision`` (relative half-width).
-        It also ends when the next would take more than ``budget_s`` seconds in all: see ``benchlib.stats.planner``. A
-        ratio whose interval lies within ``margin`` of 1 is "the same within" that.
+        A repetition has a fresh process per condition and blocks of about ``block_s`` seconds. After ``pilot`` of them
+        at least, a comparison ends when the 95 % interval of every ratio is no wider than ``precision`` (relative half-
+        width). It also ends when the next would take more than ``budget_s`` seconds in all: see
+        ``benchlib.stats.planner``. A ratio whose interval lies within ``margin`` of 1 is "the same within" that.
         """
         for conditions in groups:
             preflight.require_distinct(conditions)

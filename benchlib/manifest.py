@@ -35,7 +35,7 @@ def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Itera
         if not (folder / file).is_file():
             yield file, "is gone"
         elif digest((folder / file).read_bytes()) != digest_then:  # JupyterLab writes to the same folder
-            yield file, f"is not what {name} made"
+            yield file, f"differs from the one that {name} made"
 
 
 def all_wrong(folder: Path, notebooks: Iterable[str] | None = None) -> dict[str, str]:

@@ -469,7 +469,7 @@ def failed(frame: pd.DataFrame) -> HTML:
     by_failure = frame.assign(label=frame["label"].map(spelled)).groupby(["label", "failure"], sort=False)
     files = by_failure["file"].agg(lambda names: " ".join(dict.fromkeys(filter(None, names))))
     groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
-    caption = "What failed. The next run tries it again, unless the framework refused it."
+    caption = "Failures. The next run tries them again, unless the framework refused the condition."
     return html(groups.rename(columns={"label": "condition"}), caption)
 
 

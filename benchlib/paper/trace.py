@@ -67,7 +67,7 @@ def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> i
     match = sum(source.verdict == MATCHES for source in behind)
     print(f"\n{match} of {len(behind)} files match this machine, these versions and this code.")
     if others:
-        print(f"\n{file} is not what the results say:", *others, sep="\n")
+        print(f"\n{file} differs from the results:", *others, sep="\n")
     return 1 if match < len(behind) or others else 0
 
 

@@ -44,7 +44,7 @@ def show(results: Results) -> HTML:
         f'{picture.definitions(every)}<div class="first-page">'
         f'<section class="sentences lead" aria-label="In a sentence">{lead}</section>'
         f'<section class="ratios" aria-label="All ratios of throughput"><h2>Who is faster</h2>{drawn}</section>'
-        f'<aside class="board"><h2>What was published, and what comes out here</h2>{"".join(_board(results))}</aside>'
+        f'<aside class="board"><h2>Published claims, and their verdicts here</h2>{"".join(_board(results))}</aside>'
         f'<section class="sentences" aria-label="How sure, on what">{sure}{where}</section></div>'
     )
 

@@ -134,6 +134,6 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
     worker.ask("predict", file=str(file))
     workload, predictions, data = load(job.condition.workload), worker.arrays(file, np.load), files.arrays(job.data)
     if wrong := metrics.wrong(workload, predictions, data):
-        raise worker.give_up(f"wrote what cannot be used: {wrong}")
+        raise worker.give_up(f"wrote unusable results: {wrong}")
     metric = metrics.measure(workload, predictions, data)
     return Epoch(epoch=number, wall_s=sum(block.wall_s for block in blocks), loss=answer["loss"], metric=metric)

@@ -123,7 +123,7 @@ class WorkerProcess:
             return read(file)
         except Exception as error:  # a broken file can make numpy and zipfile raise an error of any type
             said = f"{file.name} cannot be read: {type(error).__name__}: {error}"
-            raise self.give_up(f"wrote what cannot be used: {said}") from error
+            raise self.give_up(f"wrote unusable results: {said}") from error
 
     def pids(self) -> list[int]:
         """The numbers of the processes that compute."""

@@ -35,7 +35,7 @@ def unused_files(folder: Path) -> list[Path]:
     unknown = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
     if unknown or not records:
         lacking = f"of {', '.join(unknown) or 'every notebook'} there is no whole record"
-        raise BenchlibError(f"{folder}: {lacking}, so it is not known what is needed: run again, or add --all")
+        raise BenchlibError(f"{folder}: {lacking}, so the needed files are not known: run again, or add --all")
     named = {Path(file) for record in records.values() if record for file in record["files"]}
     measured = sorted((folder / "measurements").glob("*.parquet"))
     return [

@@ -85,7 +85,7 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
         failed = [record for record in every if record["status"] == "failed"]
         for record in failed:
             error = record["error"]
-            rest = [f"what there is of it: {error['partial']}"] if "partial" in error else []
+            rest = [f"incomplete notebook: {error['partial']}"] if "partial" in error else []
             where = f"{record['notebook']} failed in {error['cell']}:"
             say("\n  ".join([where, *error["text"].splitlines(), *rest]))
         try:
