@@ -191,7 +191,7 @@ def lab(given: argparse.Namespace) -> int:
 def trace(given: argparse.Namespace) -> int:
     """Lead a number of a table, a figure or a LaTeX macro back to its measurements.
 
-    Says whether versions, code and machine are still those, and which numbers of FILE were changed by hand.
+    Says whether versions, code and machine are still those, and which numbers of FILE changed by hand.
 
     examples:
       benchlib trace outputs/quick/tables/frameworks.tex

@@ -7,8 +7,8 @@ masks, are off for the first comparison (``Workload.gate``).
 
 Networks have kinks, such as a ReLU's input within rounding of 0, where rounding decides which way a gradient goes. So a
 larger difference is forgiven where the reference's array, in the same trial, differs from itself by as much, to a
-factor of ``OWN``: from weights moved in the last digit, or in its other lane. An array of which that is so in every
-trial, or in all but the first, which takes fewer steps, is not forgiven: it was never seen to agree. Outputs and the
+factor of ``OWN``. For that it runs from weights moved in the last digit, or in its other lane. An array forgiven in
+every trial, or in all but the first, which takes fewer steps, fails: it was never seen to agree. Outputs and the
 first loss are never forgiven. Gradients that are 0 in both but for rounding (:func:`zeros`) agree.
 """
 
