@@ -101,7 +101,7 @@ DROPOUT_TOLERANCES = {
     "dropout repeats": 0.0,  # the same dropped in two passes, or in two places
     "dropout in steps": 1.0,  # times the losses of steps from the same weights are less apart than ``DROPS``
     # By how much steps in a row move weights (three with dropout: all together) farther than the reference's, or less
-    # far; three with other masks by up to 0.13 in all workloads, without momentum by 0.87.
+    # far. Three with other masks do so by up to 0.13 in all workloads, without momentum by 0.87.
     "3 steps with dropout": 0.5,
     "8 steps with dropout": 1.0,
     "3 steps in a row": 0.05,

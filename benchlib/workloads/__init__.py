@@ -147,8 +147,8 @@ class Gate:
     batch_size: int | None = None  # None: the gate's own, which is small
     learning_rate: float | None = None  # None: half the workload's own
     trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
-    # does it make rounding grow from step to step? Then a trial takes one step, more is allowed than of others
-    # (``equivalence.tolerances``), and in a longer training it is given the reference's weights before each step
+    # does it make rounding grow from step to step? Then a trial takes one step, and tolerances are larger (see
+    # ``equivalence.tolerances``). A longer training gives it the reference's weights before each step
     fed: bool = False
 
     @property

@@ -52,8 +52,8 @@ def _norm(convolution: Convolution) -> dict[str, Weight]:
     changes them here. A framework that left the means out, or took the scale for the variance, would compute the same,
     unseen by the equivalence gate.
     """
-    # The variance that the kernels of convolutions_weights make of inputs whose squares are 1/2 on average, such as
-    # normally distributed ones behind a ReLU: one like that keeps the outputs at order 1.
+    # The variance that the kernels of convolutions_weights make of inputs whose squares are 1/2 on average. Normally
+    # distributed ones behind a ReLU are so: such a variance keeps the outputs at order 1.
     variance = convolution.inputs / convolution.outputs
     # A branch that is added to a shortcut is scaled down, or sums over 16 blocks would grow.
     scale = 0.2 if convolution.name.endswith(".expand") else 1.0
