@@ -4,7 +4,7 @@ _PUBLIC = ("Certificate", "Comparison", "Condition", "Interval", "Lab", "Trainin
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported when it is first asked for: workers import this file as well, and have nothing that the
+    """A public name, imported when it is first asked for. Workers import this file, too, and have no packages that the
     modules behind these names need.
     """
     if name not in _PUBLIC:

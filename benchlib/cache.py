@@ -26,14 +26,14 @@ from benchlib.scratch import replace_file
 from benchlib.shown import Shown
 
 FORMAT = 11
-"""Of the parquet files; another one is refused by name."""
+"""The format of the parquet files; another one is refused by name."""
 
 Document = TypeVar("Document", bound=BaseModel)
 Found = TypeVar("Found")
 
 
 class Record(BaseModel):
-    """A part of a measurement; unknown keys are refused, so that what is read is what was written."""
+    """A part of a measurement; unknown keys are refused, so that the values read are those that were written."""
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
@@ -56,7 +56,7 @@ class Block(Record):
     throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
     disturbed: bool = False  # by the rules of ``runner.interference``; in a comparison it was then taken again
-    disturbed_by: str = ""  # what it was disturbed by, in words
+    disturbed_by: str = ""  # by which causes, in words
 
     @property
     def cores_used(self) -> float:
@@ -70,7 +70,7 @@ class Sample(Record):
     machine_cpu_percent: float  # all cores, all processes
     worker_cores: float  # cores that the worker used since its sample before
     rss_mib: float
-    # What the driver tells of the accelerator, None where it does not: see ``provenance.accelerators.Reading``.
+    # The driver's values of the accelerator, None where it gives none: see ``provenance.accelerators.Reading``.
     accelerator_percent: float | None = None
     accelerator_memory_mib: float | None = None
     accelerator_power_w: float | None = None
@@ -97,17 +97,17 @@ class Measurement(Shown, Record):
     repetition: int
     role: str  # "baseline", "control" (the baseline again, for A/A), "condition"
     condition: SkipValidation[Condition]  # it was checked when it was made; a report has thousands of them
-    seed: int  # of what a framework draws itself (dropout)
+    seed: int  # of a framework's own random numbers (dropout)
     initial_seed: int = 0  # of weights and batches
     started_utc: str
-    failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
+    failure: str | None = None  # the error, with the end of the worker's output; None: there was none
     refused: bool = False  # the failure is a refusal, see ``Failure.is_refusal``
     # Set in the worker's environment or by its session; empty where it could not be started.
     knobs: dict[str, str] = Field(default_factory=dict)
     inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.env_vars``
     left_out: list[str] = Field(default_factory=list)  # names of variables it did not get that could have mattered
     settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
-    versions: dict[str, str] = Field(default_factory=dict)  # of Python, the framework, and what they are built on
+    versions: dict[str, str] = Field(default_factory=dict)  # of Python, the framework, and the libraries under them
     packages: dict[str, str] = Field(default_factory=dict)  # all that the worker could compute with: distributions
     machine: dict[str, Any] = Field(default_factory=dict)
     code: str = ""  # hash of the code that made the number
@@ -199,7 +199,7 @@ def load(kind: type[Document], path: Path) -> Document | None:
 
 
 def load_or_set_aside(kind: type[Document], path: Path) -> Document | None:
-    """As :func:`load`; but a damaged file is moved into ``damaged/``, which is said."""
+    """The document of a file (:func:`load`); a damaged file is moved into ``damaged/``, with a message."""
     return _set_aside_damaged(path, lambda: load(kind, path))
 
 
@@ -211,7 +211,7 @@ def _set_aside_damaged(path: Path, read: Callable[[], Found | None]) -> Found | 
         target.parent.mkdir(exist_ok=True)
         with suppress(FileNotFoundError):  # another process that reads the folder was first
             path.replace(target)
-            say(f"{error}. It is now {target}, and what it should hold is measured again")
+            say(f"{error}. It is now {target}, and its contents are measured again")
         return None
 
 
@@ -237,7 +237,7 @@ class Store:
         self.folder = Path(folder)
 
     def path(self, file: str) -> Path:
-        """Where the measurements with file key ``file`` lie, or will."""
+        """The place of the measurements with file key ``file``, present or future."""
         return self.folder / f"{file}.parquet"
 
     def save(self, measurements: list[Measurement]) -> None:
@@ -268,7 +268,7 @@ class Store:
         return [_measurement(row, path) for row in rows]
 
     def load_or_set_aside(self, file: str) -> list[Measurement] | None:
-        """As :meth:`load`; but a damaged file is moved into ``damaged/``, which is said."""
+        """The measurements of a file (:meth:`load`); a damaged file is moved into ``damaged/``, with a message."""
         return _set_aside_damaged(self.path(file), lambda: self.load(file))
 
     def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
@@ -279,7 +279,7 @@ class Store:
         return found
 
     def read(self, files: Iterable[str] | None = None) -> tuple[list[Measurement], list[str]]:
-        """As :meth:`all`, and for each file that is damaged or gone a sentence."""
+        """The measurements (:meth:`all`), and a sentence for each file that is damaged or gone."""
         found, wrong = [], []
         if files is None:
             files = [path.stem for path in self.folder.glob("[!.]*.parquet")]
@@ -296,7 +296,7 @@ class Store:
 
 
 def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
-    """A row a process, with what it takes to do it again."""
+    """A row for each process, with all that its repetition needs."""
     return pd.DataFrame([_flat(m) for m in measurements])
 
 
@@ -339,7 +339,7 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
         why = "; ".join(str(error).splitlines())
         had = [name for name in document.get("versions", {}) if name.startswith("plug-in ")]
         remedy = f"name its plug-in with --plugins ({', '.join(had) or 'none is recorded'}), or move the file away"
-        raise BenchlibError(f"{path}: holds what cannot be measured here ({why}); {remedy}") from None
+        raise BenchlibError(f"{path}: its condition cannot be measured here ({why}); {remedy}") from None
 
 
 @functools.lru_cache(maxsize=4096)

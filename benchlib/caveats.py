@@ -1,4 +1,4 @@
-"""Warnings: what makes numbers less sure than they look, a sentence each."""
+"""Warnings: the reasons why numbers are less sure than they look, a sentence each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AGAIN = " See that the machine is quiet (on a shared node: that you have it alon
 
 
 def early_ends(comparisons: list[Comparison]) -> list[str]:
-    """How many comparisons ended before their precision was reached, and what more it would have taken."""
+    """The number of comparisons that ended before they reached their precision, and the cost of reaching it."""
     ended = [one for one in comparisons if one.plan.ended != PRECISION and math.isfinite(one.plan.half_width)]
     ended = [one for one in ended if DISTURBED not in set(one.ratios()["verdict"])]  # whose width shows nothing
     if not ended:
@@ -58,7 +58,7 @@ def of_rows(frame: pd.DataFrame) -> list[str]:
 
 
 def throttled_blocks(measured: Iterable[Measured]) -> list[str]:
-    """How many blocks a CPU quota held back."""
+    """The number of blocks that a CPU quota held back."""
     every = [(m.machine, block) for one in measured for m in one.measurements for block in m.blocks]
     held = [machine["cpu_quota"] for machine, block in every if THROTTLED in block.disturbed_by]
     if not held:

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def certified_conditions(study: Study) -> list[tuple[Condition, str, Certificate]]:
-    """The conditions that were certified, in order, with what their subjects are called."""
+    """The conditions that were certified, in order, with the names of their subjects."""
     named = naming.subjects(study.every)
     return [(one, tables.spelled(named[one]), study.certificates[one.key]) for one in study.every]
 
 
 def same_models(study: Study) -> Iterator[str]:
-    """How many models are the reference's, and which are not; what was not seen of them."""
+    """The number of models that are the reference's, those that are not, and the cases that were not seen."""
     every = certified_conditions(study)
     certificates = [certificate for _, _, certificate in every]
     same = sum(one.same for one in certificates)
-    yield f"{same} of the {len(every)} models that this notebook checks compute what the reference computes."
+    yield f"{same} of the {len(every)} models that this notebook checks compute the same as the reference."
     for one, who, certificate in every:
         if not certificate.same:
             why = f" ({certificate.why})" if certificate.why else ""
@@ -44,7 +44,7 @@ def same_models(study: Study) -> Iterator[str]:
 
 
 def differences(study: Study) -> pd.DataFrame:
-    """The largest difference of each quantity of each model, and what is allowed."""
+    """The largest difference of each quantity of each model, and its tolerance."""
     return pd.DataFrame(
         {
             "workload": one.workload,

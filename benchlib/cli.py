@@ -1,4 +1,4 @@
-"""The command line. A command is a function whose docstring is its help: a line, what it does, and examples."""
+"""The command line. A command is a function whose docstring is its help: a line, a description, and examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXIT_CODES = """exit codes:
   0    all went well, and nothing is missing
   1    a notebook or a measurement failed, or something is missing; the rest was made all the same
   2    wrong input: nothing was started
-  130  stopped by Ctrl-C; what was measured is kept
+  130  stopped by Ctrl-C; the measurements are kept
   141  the reader of the output stopped reading; the rest may not have been done"""
 
 
@@ -45,15 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
-            print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
+            print("\nstopped; the measurements are kept, and the same command goes on from there", file=sys.stderr)
             return 130
-    except BrokenPipeError:  # ``benchlib trace FILE | head``; what is still to be flushed has nowhere to go, either
+    except BrokenPipeError:  # ``benchlib trace FILE | head``; output still to be flushed has nowhere to go, either
         _mute(sys.stdout, sys.stderr)
         return 141
     except OSError as error:
         if error.errno not in REMEDIES:
             raise
-        _mute(sys.stdout)  # which may be what has no room
+        _mute(sys.stdout)  # which may be the file without room
         print(f"error: {write_error(error, 'standard output, or a file')}", file=sys.stderr)
         return 1
 
@@ -82,9 +82,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Measure what is missing, execute the notebooks, write the report.
+    """Measure missing conditions, execute the notebooks, write the report.
 
-    What is there already is neither measured nor executed again. A failure does not stop the others.
+    Results that are there are neither measured nor executed again. A failure does not stop the others.
 
     examples:
       benchlib run                      the profile quick: minutes, needs no download
@@ -97,9 +97,9 @@ def run(given: argparse.Namespace) -> int:
 
 
 def report(given: argparse.Namespace) -> int:
-    """Write the report again from what is there; measure nothing.
+    """Write the report again from the present results; measure nothing.
 
-    What is missing is named in the report, and here; the exit code is then 1.
+    Missing results are named in the report, and here; the exit code is then 1.
 
     example:
       benchlib report --profile quick
@@ -110,7 +110,7 @@ def report(given: argparse.Namespace) -> int:
 
 
 def devices(given: argparse.Namespace) -> int:
-    """Say what each framework can use here, and what is missing of the rest.
+    """List the devices that each framework can use here, and the needs of the rest.
 
     A line for each framework and device, in each environment. Imports no framework.
     """
@@ -136,7 +136,7 @@ def environment(given: argparse.Namespace) -> int:
     create  makes .environments/NAME with the Python and the packages of environments/NAME.txt, with uv
     add     registers an interpreter that is there; it needs numpy beside the framework, and no benchlib
     list    says which are registered, and which could be made
-    remove  deletes one that was made here, or forgets one that was added; what was measured stays
+    remove  deletes one that was made here, or forgets one that was added; its measurements stay
     check   tries each framework in it: versions, devices, and whether its session keeps its promises in
             each mode, the timer and the model among them. The exit code is 1 if something is wrong
 
@@ -175,7 +175,7 @@ def environment(given: argparse.Namespace) -> int:
 def lab(given: argparse.Namespace) -> int:
     """Open JupyterLab on a page of the notebooks and where each stands.
 
-    What follows -- goes to JupyterLab: in a container it may need --allow-root and --ip=0.0.0.0; over ssh,
+    Options after -- go to JupyterLab: in a container it may need --allow-root and --ip=0.0.0.0; over ssh,
     --no-browser and --port=8889.
 
     examples:
@@ -191,7 +191,7 @@ def lab(given: argparse.Namespace) -> int:
 def trace(given: argparse.Namespace) -> int:
     """Lead a number of a table, a figure or a LaTeX macro back to its measurements.
 
-    Says whether versions, code and machine are still those, and what of FILE was changed by hand.
+    Says whether versions, code and machine are still those, and which numbers of FILE changed by hand.
 
     examples:
       benchlib trace outputs/quick/tables/frameworks.tex
@@ -204,10 +204,10 @@ def trace(given: argparse.Namespace) -> int:
 
 
 def appendix(given: argparse.Namespace) -> int:
-    """Bundle what a run gave, for a paper's appendix or an archive.
+    """Bundle the results of a run, for a paper's appendix or an archive.
 
     Writes appendix/ and appendix.zip into the folder of the results. Nothing is executed. PDFs need Chromium.
-    What is missing is named, and the rest is bundled.
+    Missing files are named, and the rest is bundled.
 
     examples:
       benchlib appendix --profile quick
@@ -219,9 +219,9 @@ def appendix(given: argparse.Namespace) -> int:
 
 
 def clean(given: argparse.Namespace) -> int:
-    """Say what of the results nothing needs any more; take it away with --yes.
+    """List the files of the results that nothing needs any more; delete them with --yes.
 
-    What the present report is made of is not touched, unless --all is given.
+    The files behind the present report are not touched, unless --all is given.
 
     example:
       benchlib clean --profile quick --yes
@@ -254,7 +254,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "jupyter": {"nargs": "*", "metavar": "OPTION", "help": "after --: of JupyterLab's"},
     "file": {"type": Path, "metavar": "FILE", "help": "a .csv, .tex, .svg, .png or .pdf of outputs/PROFILE"},
     "number": {"nargs": "?", "help": "only those that have this in them: a macro's name, a word of a row"},
-    "--appendix": {"choices": ["results", "code"], "default": "results", "help": "what the notebooks' pages show"},
+    "--appendix": {"choices": ["results", "code"], "default": "results", "help": "contents of the notebooks' pages"},
     "--paper": {"choices": PAPERS, "default": "a4", "help": "of the PDFs (default: a4)"},
     "--all": {"action": "store_true", "help": "everything in the folder, the measurements of the report too"},
     "--yes": {"action": "store_true", "help": "take it away; without this it is only listed"},
@@ -272,4 +272,4 @@ _COMMANDS = {
 }
 
 _ALONE = (devices, environment)
-"""They do without what the extra ``suite`` brings."""
+"""They do without the packages of the extra ``suite``."""

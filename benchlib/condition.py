@@ -68,13 +68,13 @@ class Condition(Strict):
     hyperparameters: dict[str, Any] = Field(default_factory=dict)
     threads: int | None = Field(default=None, ge=1)  # None: as many as the framework takes by itself
     world_size: int = Field(default=1, ge=1)  # processes that train together, each on its part of every batch
-    communication: bool = True  # False: they do not exchange gradients, to see what that takes
-    without: list[str] = Field(default_factory=list)  # knobs of the lane that are not set, to see what they do
+    communication: bool = True  # False: they do not exchange gradients, to see the cost of that
+    without: list[str] = Field(default_factory=list)  # knobs of the lane that are not set, to see their effect
 
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, given: Any) -> Any:
-        """Fill what was not given from the workload, so that a condition always says all of it."""
+        """Fill missing values from the workload, so that a condition always has all of them."""
         if not isinstance(given, dict) or given.get("workload") not in workloads.names():
             return given
         workload = workloads.load(given["workload"])
@@ -115,7 +115,7 @@ class Condition(Strict):
         return self
 
     def _fits_group(self, workload: workloads.Workload) -> None:
-        """Data parallelism: what is asked for several processes, and what has no sense with one."""
+        """Check data parallelism: the needs of several processes, and choices that make no sense with one."""
         if self.world_size == 1:
             if not self.communication:
                 raise ValueError(
@@ -138,7 +138,7 @@ class Condition(Strict):
     def but(self, **changes: Any) -> Condition:
         """This condition with some choices changed."""
         kept = self.model_dump()
-        if "data" in changes:  # what the data suggested goes with it
+        if "data" in changes:  # the data's suggestions go with it
             suggested = _values(workloads.load(self.workload), self.data, {})
             given = {name: value for name, value in self.hyperparameters.items() if value != suggested[name]}
             kept["hyperparameters"] = given

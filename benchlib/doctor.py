@@ -1,5 +1,5 @@
-"""The state of an environment, found by trying, and whether a framework's session does what
-:class:`benchlib.frameworks.Session` promises, tried with the smallest workload that the framework has a file for.
+"""The state of an environment, found by trying. A framework's session is held against the promises of
+:class:`benchlib.frameworks.Session`, with the smallest workload that the framework has a file for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """A promise of a session in one mode; ``why`` says what was seen instead, and is empty where it was kept."""
+    """A promise of a session in one mode; ``why`` is the behaviour seen instead, and empty where it was kept."""
 
     mode: str
     what: str

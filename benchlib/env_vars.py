@@ -1,4 +1,4 @@
-"""The environment variables that a worker gets of the process that starts it: those on a list, and no others. What
+"""The environment variables that a worker gets of the process that starts it: those on a list, and no others. One that
 was left out and could have changed a number is named in the record, without its value, which may be a secret. A
 worker's home is its scratch directory, or settings in the user's (``~/.keras/keras.json``) would reach it.
 """
@@ -67,8 +67,8 @@ class Surroundings:
     """The variables and knobs that a worker's process was started with, for its record."""
 
     knobs: dict[str, str] = field(default_factory=dict)  # all that were set; "{scratch}" is not filled in
-    inherited: dict[str, str] = field(default_factory=dict)  # what counts, and devices, as the parent had it
-    left_out: list[str] = field(default_factory=list)  # names of what it did not get and could have mattered
+    inherited: dict[str, str] = field(default_factory=dict)  # variables that count, and devices, as the parent had them
+    left_out: list[str] = field(default_factory=list)  # names of variables it did not get that could have mattered
 
 
 def for_worker(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -83,8 +83,8 @@ def for_worker(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_programs(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The parent's variables that kernels, installers and Chromium get: of PYTHON* only where packages of the
-    user's are, and of PYTHONPATH only benchlib's folder and CANN's.
+    """The parent's variables that kernels, installers and Chromium get. Of PYTHON* these are only the places of the
+    user's packages, and of PYTHONPATH only benchlib's folder and CANN's.
     """
     kept = {"PYTHONUSERBASE", "PYTHONNOUSERSITE"}
     given = {name: value for name, value in inherited.items() if name in kept or not name.startswith("PYTHON")}
@@ -114,7 +114,7 @@ def worker_files(inherited: Mapping[str, str]) -> list[Path]:
 
 
 def key_names(condition: Placed) -> list[str]:
-    """The names in :func:`counting`, set or not."""
+    """The names in :func:`for_key`, set or not."""
     network = NETWORK if condition.world_size > 1 else ()
     return [*LIBRARIES, *network, *(XPUS if condition.device == "xpu" else ()), WORKER_FILES]
 

@@ -1,6 +1,6 @@
 """Environments: where a framework lives, an interpreter with its packages. The default one is this process's own; the
 others are registered in ``.environments/``, made of ``environments/NAME.txt`` or there already. That has requirements,
-pinned; ``# python: 3.11`` in it says for which Python it is, and ``# system: ...`` what the system has to have.
+pinned; ``# python: 3.11`` in it says for which Python it is, and ``# system: ...`` names the needs of the system.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Requirements:
 
     file: Path
     python: str  # as 3.11
-    system: list[str]  # what the system has to have, a sentence each
+    system: list[str]  # the needs of the system, a sentence each
     versions: dict[str, str | None]  # of distributions (None: not pinned), but of those that depend on the system
 
 
@@ -72,7 +72,7 @@ def root() -> Path:
 
 
 def folder() -> Path:
-    """Where environments are made and registered; it need not be there."""
+    """The folder where environments are made and registered; it need not be there."""
     return root() / ".environments"
 
 
@@ -151,8 +151,8 @@ def requirements(name: str) -> Requirements | None:
 
 
 def create(name: str, say: Callable[[str], None] = print) -> Environment:
-    """Make an environment, unless it is there with all that is asked for; what an attempt that was killed has left of
-    it is replaced. A :class:`CreationFailed` where a package could not be installed.
+    """Make an environment, unless it is there with all that is asked for. The remains of a killed attempt are
+    replaced. A :class:`CreationFailed` where a package could not be installed.
     """
     asked = requirements(name)
     with registry_lock():
@@ -162,7 +162,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
             return there
         _require_free(name)
         if asked is None:
-            find(name)  # says what could be meant
+            find(name)  # names the nearest one
         place = folder() / name
         environment = Environment(name, str(place / "bin" / "python"), True)
         given = _uv_env()
@@ -174,7 +174,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
             for command in commands:
                 ended = subprocess.run(command, stdin=subprocess.DEVNULL, env=given, check=False).returncode
                 if ended:
-                    raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see above what it said")
+                    raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see its output above")
             probe.cache_clear()  # a former environment had this interpreter's path
             if said := "; ".join(mismatches(asked, environment)):
                 raise BenchlibError(f"{said}, though each command above ended with exit code 0")
@@ -194,7 +194,7 @@ def add(name: str, python: str | Path) -> Environment:
         raise BenchlibError(f"{python}: is no program: give the path of an interpreter, such as FOLDER/bin/python")
     with registry_lock():
         _require_free(name)
-        # Not what a link leads to: a venv's interpreter finds its packages by the link's place.
+        # Not the target of a link: a venv's interpreter finds its packages by the link's place.
         environment = Environment(name, resolve(os.path.abspath(path)))
         probe(environment.python, ())
         register(environment)
@@ -202,7 +202,7 @@ def add(name: str, python: str | Path) -> Environment:
 
 
 def remove(name: str) -> Environment:
-    """Forget an environment, and delete its folder if benchlib has made it; what it was."""
+    """Forget an environment, delete its folder if benchlib has made it, and return its record."""
     with registry_lock():
         environment = _read_registered(name)
         if environment is None:
@@ -275,7 +275,7 @@ def register(environment: Environment) -> None:
 
 @contextmanager
 def registry_lock() -> Iterator[None]:
-    """Hold the lock of :func:`folder`; a BenchlibError where it cannot be had, or what is changed cannot be written."""
+    """Hold the lock of :func:`folder`; a BenchlibError where it cannot be had, or changes cannot be written."""
     try:
         folder().mkdir(exist_ok=True)
         with open(folder() / ".lock", "a", encoding="utf-8") as file:

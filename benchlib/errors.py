@@ -15,22 +15,22 @@ SHOWN = 80
 
 
 class BenchlibError(Exception):
-    """Wrong input, or something missing: what, where, and what to do."""
+    """Wrong input, or something missing: the fact, the place and the remedy."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a worker gave no result, with its type, so that no caller parses a sentence."""
+    """The reason why a worker gave no result, with its type, so that no caller parses a sentence."""
 
     sentence: str  # "worker failed in 'check': TypeError: no kernel"
-    printed: str | None = None  # the end of what it printed; None: it could not be started
+    printed: str | None = None  # the end of its output; None: it could not be started
     exception: str = ""  # the class that it answered with; empty: it died, hung, or its answer could not be read
     message: str = ""  # the exception's
     request: str = ""  # that it answered
 
     @property
     def is_refusal(self) -> bool:
-        """Did the framework refuse what it was asked for, by an exception of its own that is not want of memory?"""
+        """Did the framework refuse the request, by an exception of its own that is not want of memory?"""
         lacked_memory = _NO_MEMORY.search(f"{self.exception} {self.message}")
         own = self.exception != "BenchlibError" or self.request == "open"
         return bool(self.exception) and own and not lacked_memory
@@ -42,7 +42,7 @@ class Failure:
 
 
 _NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNORECASE)
-"""How frameworks and allocators say it."""
+"""The words of frameworks and allocators for want of memory."""
 
 
 def quote(value: object) -> str:
@@ -82,7 +82,7 @@ REMEDIES = {
 
 
 def write_error(error: OSError, place: Path | str) -> str:
-    """A sentence on what could not be written, which is ``place`` unless the error says otherwise.
+    """A sentence on the file that could not be written, which is ``place`` unless the error says otherwise.
 
     >>> write_error(OSError(28, "No space left on device"), "outputs")
     'outputs: No space left on device: free space there, or choose another folder with --outputs'

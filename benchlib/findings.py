@@ -1,4 +1,4 @@
-"""Findings: what a study shows in a few sentences, of which every number is in a table, too."""
+"""Findings: the results of a study in a few sentences, of which every number is in a table, too."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def _by_subject(study: Study, quantity: str) -> Iterator[tuple[str, pd.DataFrame
 
 
 def without_accelerator(study: Study) -> Iterator[str]:
-    """That nothing but the CPU was measured."""
+    """The fact that nothing but the CPU was measured."""
     if {one.device for one in study.every} == {"cpu"}:
-        yield "What a GPU brings was not measured: everything ran on the CPU."
+        yield "No GPU was measured: everything ran on the CPU."
 
 
 def growth(study: Study) -> Iterator[str]:
-    """At which batch size throughput is highest."""
+    """The batch size at which throughput is highest."""
     each = []
     for who, rows in _by_subject(study, "samples_per_second"):
         first, best = rows.loc[rows["batch_size"].idxmin()], rows.loc[rows["estimate"].idxmax()]
@@ -93,7 +93,7 @@ def growth(study: Study) -> Iterator[str]:
 
 
 def overtaking(x: str, unit: str, where: Name) -> Sentences:
-    """Between which values of a column ``x`` the slower of two becomes the faster, apart for each name of ``where``."""
+    """The values of a column ``x`` between which the slower of two becomes the faster, for each name of ``where``."""
 
     def answer(study: Study) -> Iterator[str]:
         rows = study.rows("throughput_ratio")
@@ -128,7 +128,7 @@ def soonest(x: str) -> Sentences:
 
 
 def epoch_times(study: Study) -> Iterator[str]:
-    """How much the times of an epoch differ over each subject's conditions, and over runs of one condition."""
+    """The differences of epoch times over each subject's conditions, and over runs of one condition."""
     for who, rows in _by_subject(study, "epoch_s"):
         seeds, means = 100 * ((rows["highest"] / rows["lowest"]).max() - 1), rows["estimate"]
         apart = f", {100 * (means.max() / means.min() - 1):.0f} % apart" if len(means) > 1 else ""
@@ -136,8 +136,8 @@ def epoch_times(study: Study) -> Iterator[str]:
 
 
 def best(x: str) -> Sentences:
-    """At which value of a column ``x`` each subject's metric is highest after the epochs that all runs have, whether
-    inside the grid, and what the seeds cannot tell apart.
+    """The value of a column ``x`` at which each subject's metric is highest after the epochs that all runs have. Also
+    whether it is inside the grid, and the values that the seeds cannot tell apart.
     """
 
     def answer(study: Study) -> Iterator[str]:
@@ -163,7 +163,7 @@ def impossible(study: Study) -> Iterator[str]:
 
 
 def unrounded(study: Study) -> Iterator[str]:
-    """Which precisions change nothing."""
+    """The precisions that change nothing."""
     for comparison in study.comparisons:
         for one, name in _names(comparison.conditions).items():
             if comparison.certificates[one.key].unrounded:
@@ -171,7 +171,7 @@ def unrounded(study: Study) -> Iterator[str]:
 
 
 def compilation(study: Study) -> Iterator[str]:
-    """Where compilation to a graph pays, after how many steps, and where it does not."""
+    """The cases in which compilation to a graph pays, after how many steps, and those in which it does not."""
     parts = []
     for _, row in study.rows("pays_after_steps").iterrows():
         if verdict(row) in (PAYS, AT_ONCE, NEVER, NOT_SHOWN):
@@ -182,7 +182,7 @@ def compilation(study: Study) -> Iterator[str]:
 
 
 def efficiency(study: Study) -> Iterator[str]:
-    """How much of the number of processes each subject gains, and what the exchange of gradients takes."""
+    """The efficiency of each subject's processes that train together, and the cost of the exchange of gradients."""
     for who, rows in _by_subject(study, "efficiency_percent"):
         each = []
         for _, row in rows.iterrows():
@@ -200,7 +200,7 @@ def agreements(study: Study) -> Iterator[str]:
         others = rows[rows["metric_difference_processes"].notna()]
         verdicts = others["metric_difference_verdict"].fillna("no interval").value_counts()
         counted = ", ".join(f"{shown} in {count} of {len(others)}" for shown, count in verdicts.items())
-        yield f"What is learned from the same seeds, by its metric: {counted}."
+        yield f"The metric after training from the same seeds: {counted}."
     for _, row in study.rows("threshold_ratio").dropna(subset="estimate").iterrows():
         one, other = spelled(row["subject"]), spelled(row["baseline_subject"])
         times = tables.ratio(row["estimate"], row["low"], row["high"])
@@ -216,7 +216,7 @@ def different_models(study: Study) -> Iterator[str]:
 
 
 def resolution(study: Study) -> Iterator[str]:
-    """How often identical processes are distinguished, and which differences are too small to be seen."""
+    """The share of identical processes that are distinguished, and the differences that are too small to be seen."""
     known = study.rows("control_ratio").dropna(subset="low")
     if not len(known):
         yield "No A/A could be measured: nothing is known of the resolution."
@@ -231,7 +231,7 @@ def resolution(study: Study) -> Iterator[str]:
 
 
 def timers_see(study: Study) -> Iterator[str]:
-    """How many timers see all the work that was planted, and which do not."""
+    """The number of timers that see all the work that was planted, and those that do not."""
     if study.timers:
         text = [f"{sum(one.ok for one in study.timers)} of {len(study.timers)} timers see the work that was planted."]
         for one, name in zip(study.timers, _names([one.condition for one in study.timers]).values(), strict=True):

@@ -1,4 +1,4 @@
-"""Interpreters: what each has to import. It is asked itself, as a worker would find things; nothing is imported."""
+"""Interpreters, and the modules that each can import. It is asked itself, as a worker would be; nothing is imported."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
 
 
 def resolve(python: str) -> str:
-    """The interpreter that answers here for ``python``: itself, unless a worker would get another one for it, as by a
-    shim of pyenv's, which goes by folder and variables.
+    """The interpreter that answers here for ``python``. That is itself, unless a worker would get another one for it,
+    as from pyenv's shims, which go by folder and variables.
     """
     question = [python, "-I", "-c", "import sys; print(sys.executable)"]
     there = _run_as_worker(question).stdout

@@ -47,7 +47,7 @@ MEASURES_VARIABLE = "BENCHLIB_MEASURES"
 
 
 class Measures(Enum):
-    """How much a lab measures of what it is asked for and is not there."""
+    """The part that a lab measures of the requests without a result."""
 
     BUDGET = "budget"  # each comparison up to its precision, or its own budget
     LATER = "later"  # of comparisons nothing yet: see :meth:`Lab.pilots` and :meth:`Lab.sharpen`
@@ -55,7 +55,7 @@ class Measures(Enum):
 
 
 class NotMeasured(BenchlibError):
-    """A lab that measures nothing was asked for what is not there."""
+    """A lab that measures nothing was asked for a missing result."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: not measured so far, and nothing is to be measured now; run again with more time")
@@ -70,11 +70,11 @@ Cached = TypeVar("Cached", Measurement, Certificate, Ceiling, SyncCheck)
 
 
 class Lab:
-    """Measures into ``outputs/PROFILE`` of the checkout (or ``outputs``, a folder) what is not already there.
+    """Measures missing results into ``outputs/PROFILE`` of the checkout (or ``outputs``, a folder).
 
-    What crashed is in the cache to be shown, and another lab measures it again; what a framework refused is a result.
-    ``patience_s`` is how long a worker may be silent before it counts as hung; ``after_keeping`` is called whenever
-    measurements have been written. ``plugins`` are folders of plug-ins, for all of this process from then on.
+    A crash is in the cache to be shown, and another lab measures it again; a framework's refusal is a result. A worker
+    that is silent for longer than ``patience_s`` counts as hung; ``after_keeping`` is called whenever measurements have
+    been written. ``plugins`` are folders of plug-ins, for all of this process from then on.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Lab:
         self.ended: Collection[str] = ()  # files of comparisons that are taken as they are, once they have their pilots
         self.waited_s = 0.0  # for others that measured on this machine
         self._after_keeping = after_keeping
-        self._own: set[str] = set()  # what this lab has measured, by the keys of files: it tries no failure again
+        self._own: set[str] = set()  # this lab's measurements, by the keys of files: it tries no failure again
         scratch.remove_stale()
 
     def compare(self, conditions: list[Condition], **asked: Any) -> Comparison:
@@ -117,10 +117,10 @@ class Lab:
     ) -> list[Comparison]:
         """Measure each group of conditions together; its first is the baseline, also measured against itself (A/A).
 
-        Repetitions, each with a fresh process per condition and blocks of about ``block_s`` seconds, go on until the
-        95 % interval of every ratio is no wider than ``precision`` (relative half-width), or the next would take more
-        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.stats.planner``. A ratio whose
-        interval lies within ``margin`` of 1 is "the same within" that.
+        A repetition has a fresh process per condition and blocks of about ``block_s`` seconds. After ``pilot`` of them
+        at least, a comparison ends when the 95 % interval of every ratio is no wider than ``precision`` (relative half-
+        width). It also ends when the next would take more than ``budget_s`` seconds in all: see
+        ``benchlib.stats.planner``. A ratio whose interval lies within ``margin`` of 1 is "the same within" that.
         """
         for conditions in groups:
             preflight.require_distinct(conditions)
@@ -156,7 +156,7 @@ class Lab:
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
         """Give the comparisons asked for more processes, until all have their precision or the time is up.
 
-        Each goes where it narrows the widest interval most for what it costs, if it fits before ``until``.
+        Each goes where it narrows the widest interval most for its cost, if it fits before ``until``.
         """
         asked = list(self.comparisons.values())
         comparisons = [one.comparison for one in asked]
@@ -220,7 +220,7 @@ class Lab:
             self._keep(runs)
 
         def after(run: Measurement) -> None:
-            if len(run.epochs) == 1:  # all is imported: what changes later is none of this run's code
+            if len(run.epochs) == 1:  # all is imported: later changes are none of this run's code
                 code.require()
             after_epoch(run)
 
@@ -261,7 +261,7 @@ class Lab:
         """Certificates by condition key: is each condition's model the reference's?
 
         Mixed precision has to pass in fp32 first, and several processes in one: where that does not, its certificate is
-        given. With ``training_steps``, what trains and is the same is compared over so many steps of training, too.
+        given. With ``training_steps``, models that train and are the same are compared over so many steps, too.
         """
         gated = {condition.key: gate.adapt(condition) for condition in conditions}
         first = {name: gate.prerequisites(condition) for name, condition in gated.items()}
@@ -341,7 +341,7 @@ class Lab:
         cache.save(path, result)
 
     def certificate_path(self, condition: Condition, training_steps: int = 0) -> Path:
-        """Where the certificate of a gated condition lies, with so many steps of training."""
+        """The file of a gated condition's certificate, with so many steps of training."""
         both = (condition, gate.reference(condition))
         name = key(
             asked=condition.hyperparameters,
@@ -409,7 +409,7 @@ class Lab:
 
 
 def _code(conditions: Iterable[Condition], procedure: str) -> Unchanged:
-    """The code of what ``procedure`` does with conditions, and of their certificates."""
+    """The code of ``procedure`` for these conditions, and of their certificates."""
     both = [one for condition in conditions for one in (condition, gate.reference(condition))]
     return Unchanged([*((one, procedure) for one in conditions), *((one, "gate") for one in both)])
 

@@ -16,7 +16,7 @@ from benchlib.tables import FILES
 NEEDS = "% In the preamble: \\usepackage{adjustbox,array,booktabs}"
 COMMENT = "% measurements:"  # before the keys of the files that a line was made from
 
-WIDE = 4  # columns that fit into one column of a paper; what has more takes the page's width, at most
+WIDE = 4  # columns that fit into one column of a paper; a table with more takes the page's width, at most
 LONG = 28  # characters of a cell, beyond which its column breaks lines
 TEXT = ">{\\raggedright\\arraybackslash}p{0.3\\textwidth}"
 FITTED = "max width=\\linewidth,max totalheight=0.85\\textheight"

@@ -1,4 +1,4 @@
-"""The record of each notebook in a folder of results: what became of it, and which files it made, by their hashes."""
+"""The record of each notebook in a folder of results: its outcome, and the files that it made, by their hashes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchlib.scratch import replace_file
 def read(folder: Path, name: str) -> dict[str, Any] | None:
     """The record of notebook ``name``; None if there is no whole one.
 
-    ``status`` is ``succeeded`` (``stale`` then says what has changed since), ``running`` (or killed) or ``failed``
-    (``error`` then has the ``cell`` and the ``text``, and ``partial`` the path of what there is of the notebook).
+    ``status`` is ``succeeded`` (``stale`` then names the changes since), ``running`` (or killed) or ``failed``. Of a
+    failure, ``error`` has the ``cell`` and the ``text``, and ``partial`` the path of the incomplete notebook.
     """
     try:
         return json.loads(path_of(folder, name).read_text(encoding="utf-8"))
@@ -30,12 +30,12 @@ def read_all(folder: Path) -> dict[str, dict[str, Any] | None]:
 
 
 def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Iterator[tuple[str, str]]:
-    """The files that notebook ``name`` made and that are not there as it made them, each with what is wrong."""
+    """The files that notebook ``name`` made and that are not there as it made them, each with the fault."""
     for file, digest_then in record["files"].items():
         if not (folder / file).is_file():
             yield file, "is gone"
         elif digest((folder / file).read_bytes()) != digest_then:  # JupyterLab writes to the same folder
-            yield file, f"is not what {name} made"
+            yield file, f"differs from the one that {name} made"
 
 
 def all_wrong(folder: Path, notebooks: Iterable[str] | None = None) -> dict[str, str]:

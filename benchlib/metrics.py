@@ -15,7 +15,7 @@ from benchlib.workloads import Workload
 
 
 def require(workload: Workload) -> None:
-    """Raise a BenchlibError if what computes the metric of ``workload`` is not installed."""
+    """Raise a BenchlibError if the package that computes the metric of ``workload`` is not installed."""
     if workload.metric == "bleu":
         require_package("sacrebleu", "data", "metric 'bleu'")
 
@@ -56,7 +56,7 @@ def wrong(workload: Workload, predictions: np.ndarray, data: Mapping[str, np.nda
 
 def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float:
     """The share of predicted classes that equal the labels, of the same shape: between 0 and 1. A label of -1 is none:
-    what was predicted there does not count.
+    the prediction there does not count.
     """
     if predictions.shape != labels.shape:
         raise ValueError(f"{predictions.shape} predictions for {labels.shape} labels")

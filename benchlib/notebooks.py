@@ -45,7 +45,7 @@ def cells(notebook: Path) -> list[Cell]:
 
 
 def has_design(notebook: Path) -> bool:
-    """Does a notebook measure? One that has no cell tagged ``design``, and no parameters, gathers what others gave."""
+    """Does a notebook measure? One without a cell tagged ``design`` and without parameters gathers others' results."""
     found = any("design" in one.tags for one in cells(notebook))
     if not found and schema(notebook).model_fields:
         raise BenchlibError(f"{notebook}: it has parameters, and no cell has the tag design: tag the one for the study")

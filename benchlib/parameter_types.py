@@ -75,7 +75,7 @@ class Given(BaseModel):
 
 
 class Settings(Given):
-    """The settings of comparisons, as ``Lab.compare`` takes them: a profile's defaults, and what its notebook has."""
+    """The settings of comparisons, as ``Lab.compare`` takes them: a profile's defaults, and its notebook's own."""
 
     precision: float = 0.03  # the half-width of the ratios' 95 % intervals, relative
     budget_s: float = 60.0  # of each comparison, where a notebook is run by itself
@@ -139,7 +139,7 @@ Operators = Grid[Operator]
 
 
 def sizes(operator: Mapping[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
-    """The sizes of an :class:`Operator`, its base first: what is varied, the batch size and the hyperparameters."""
+    """The sizes of an :class:`Operator`, its base first: the varied name, the batch size and the hyperparameters."""
     base = {"batch_size": operator["batch_size"], **operator["hyperparameters"]}
     varied = [(name, {**base, name: value}) for name, values in operator["vary"].items() for value in values]
     each = [("", base), *((name, size) for name, size in varied if size != base)]
@@ -188,7 +188,7 @@ def validate_as(kind: type[BaseModel], path: Path, given: Mapping[str, Any]) -> 
 
 def read(path: Path) -> dict[str, Any]:
     """Read a parameter file: a number is decimal, a boolean is true or false, and all else is text. A BenchlibError
-    names the file, and the line of what is wrong.
+    names the file, and the line of the fault.
     """
     try:
         raw = path.read_bytes()
@@ -205,7 +205,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without aliases, tags and double keys, and without what only YAML 1.1 reads so (010 is 8, no is false)."""
+    """YAML without aliases, tags and double keys, and without the oddities of YAML 1.1 (010 is 8, no is false)."""
 
     yaml_implicit_resolvers: ClassVar[dict] = {}
 

@@ -1,7 +1,7 @@
 """Plug-ins: frameworks, workloads and data sets of others, in installed packages or in folders that the user names.
 
 Each is a folder with ``frameworks/NAME.py``, ``workloads/NAME/`` and ``data/NAME.py``, added to benchlib's packages. A
-workload's folder without ``workload.py`` adds to the workload of its name. What is called ``_NAME`` only helps others.
+workload's folder without ``workload.py`` adds to the workload of its name. A file called ``_NAME`` only helps others.
 """
 
 from __future__ import annotations

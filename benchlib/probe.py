@@ -46,7 +46,7 @@ def source(one):
 
 def needed_versions(roots):
     """Versions of distributions and of all that they need and is installed. An extra counts where it is asked for, and
-    of ``roots`` always, but for what only their developers need.
+    of ``roots`` always, but for those that only their developers need.
     """
     versions, asked = {}, {}
     waiting = [(one, None) for one in roots]
@@ -68,7 +68,7 @@ def needed_versions(roots):
 
 
 def module(name, listed):
-    """Where a module lies (empty: it is not there), what it comes in and needs, and a hash where no package has it."""
+    """The place of a module (empty: none), its distributions and their needs, and a hash where no package has it."""
     spec = importlib.util.find_spec(name)
     place = (spec.origin or next(iter(spec.submodule_search_locations or ()), "")) if spec else ""
     roots = providers(name, place, listed) if spec else []
@@ -92,7 +92,7 @@ def build(one, place):
 
 
 def digest(place):
-    """A hash of a file; empty where there is none, as of what is built in."""
+    """A hash of a file; empty where there is none, as of built-in modules."""
     try:
         with open(place, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()[:16]

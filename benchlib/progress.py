@@ -30,7 +30,7 @@ class Progress:
         return self
 
     def step(self, text: str = "") -> None:
-        """One step is done; ``text`` says what it gave, in a few words."""
+        """One step is done; ``text`` is its result, in a few words."""
         self.done += 1
         left = ""
         if self.done < self.total:
@@ -39,7 +39,7 @@ class Progress:
         self._show(left + (f": {text}" if text else ""))
 
     def tell(self, text: str) -> None:
-        """Say something about the work that is going on, such as what it waits for."""
+        """Say something about the work that is going on, such as the reason for a wait."""
         self._show(f": {text}")
 
     def stood_still(self, seconds: float) -> None:

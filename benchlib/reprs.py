@@ -130,7 +130,7 @@ def _(certificate: Certificate) -> Parts:
             "largest relative difference": f"{check.difference:.1e}",
             "allowed": f"{check.tolerance:.1e}",
             "verdict": SAME if check.ok else f"{DIFFERENT}: {check.why}",
-            "with what rounding explains": f"{check.worst:.1e}",
+            "with those that rounding explains": f"{check.worst:.1e}",
             "where": check.at,
         }
         for check in certificate.checks

@@ -62,7 +62,7 @@ def remove_own(kind: str) -> None:
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """A file to write to, which then takes the place of ``path``; where it cannot be written, what was there stays."""
+    """A file to write to, which then takes the place of ``path``; where it cannot be written, the old one stays."""
     partial = path.with_name(f".partial-{path.stem}-{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

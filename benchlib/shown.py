@@ -1,6 +1,6 @@
 """Results that show themselves: HTML in a notebook, text in a script, a figure by ``plot()``.
 
-``benchlib.reprs`` renders them, and registers itself here: what measures imports nothing that shows.
+``benchlib.reprs`` renders them, and registers itself here: code that measures imports none that shows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Studies: what a notebook asks, compares, trains and shows.
+"""Studies: a notebook's question, comparisons, training runs, figures and tables.
 
 The suite executes the cells tagged ``parameters`` and ``design`` in its own process (``benchlib.notebooks``): the
 second makes a :class:`Study`. ``study.measure()`` measures; figures and tables are made of ``study.frame``.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from benchlib.plotting import Picture
 
 Sentences = Callable[["Study"], Iterable[str]]
-More = Callable[[Any], Iterable[Mapping[str, Any]]]  # rows of the frame, of what was measured
+More = Callable[[Any], Iterable[Mapping[str, Any]]]  # rows of the frame, from the measurements
 
 
 class WrongChoice(BenchlibError):
@@ -73,7 +73,7 @@ class Part:
 
 
 class Study:
-    """A question, what is measured to answer it, and what is shown; its ``name`` is that of its notebook's file."""
+    """A question, the measurements that answer it, and their display; its ``name`` is that of its notebook's file."""
 
     def __init__(
         self,
@@ -93,8 +93,8 @@ class Study:
         self.timers: list[SyncCheck] = []
         self.ceiling: Ceiling | None = None
         self.awaited: list[str] = []  # keys of the measurements that would come next
-        self.notes: list[str] = []  # what a reader has to know of machine and data
-        self._absent: dict[str, None] = {}  # sentences on what is left out
+        self.notes: list[str] = []  # facts of machine and data that a reader has to know
+        self._absent: dict[str, None] = {}  # sentences on the subjects left out
         self._certified: list[Condition] = []
         self._training_steps = 0  # that certificates are about, too
         self._timed: list[Condition] = []
@@ -103,7 +103,7 @@ class Study:
         self._in_report: list[str] = []
         self._findings: list[str] = []
 
-    # The design: what will be measured.
+    # The design: the measurements to make.
 
     def conditions(self, subjects: Sequence[Mapping[str, Any]], **choices: Any) -> list[Condition]:
         """A condition of each subject with these choices. A note says which of those marked ``if_there`` are not there,
@@ -176,7 +176,7 @@ class Study:
 
     @one_interrupt()
     def measure(self, lab: Lab | None = None) -> None:
-        """Measure what the design says, or take from disk what was measured before."""
+        """Measure the conditions of the design, or take earlier measurements from disk."""
         if lab is None:
             lab = Lab(outputs=self.outputs)
             lab.ended = self._ended_keys(lab.folder)
@@ -212,7 +212,7 @@ class Study:
         same = now and all(before.get(one) == now[one] for one in ("precision", "budget_s", "pilot"))
         return {Path(file).stem for file in record.get("files", ())} if same else set()
 
-    # What was measured.
+    # The measurements.
 
     @property
     def measured(self) -> list[Comparison | TrainingRuns]:
@@ -300,7 +300,7 @@ class Study:
         every = [*(one.failures() for one in self.measured), *others]
         return pd.concat([one for one in every if len(one)] or every[-1:], ignore_index=True)
 
-    # What is shown; each is saved, too.
+    # Figures and tables; each is saved, too.
 
     def figure(self, name: str, picture: Picture) -> HTML:
         """A figure with its caption, as SVG and PDF, and its rows as CSV in ``outputs/figures``."""
@@ -344,7 +344,7 @@ class Study:
         """The report's input, in plain types. Paths are relative to the folder of results."""
         folder = self.folder / "tables"
         drawn = {file: caption for caption, files in self._figures.values() for file in files[:-1]}
-        saved = {files[-1]: f"What the figure shows. {caption}" for caption, files in self._figures.values()}
+        saved = {files[-1]: f"The rows of the figure. {caption}" for caption, files in self._figures.values()}
         for name, (caption, frame) in self._tables.items():
             saved |= dict.fromkeys(tables.save(frame, folder, f"{self.name}_{name}", caption), caption)
         saved |= dict.fromkeys(latex.save(self._tables, folder, self.name), self.title)
@@ -410,7 +410,7 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
 
 def named_tasks(tasks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Each task's name, the common part of its conditions, and the limits of its training. Where several have one
-    workload and data, their names say what they differ in, too.
+    workload and data, their names give the differences, too.
     """
     choices = [{**task["hyperparameters"], **task, "hyperparameters": None} for task in tasks]
     for task, own in zip(tasks, choices, strict=True):

@@ -1,4 +1,4 @@
-"""From numbers to what people read: rounded to what is known, with units; as CSV with every digit, and as Markdown.
+"""From numbers to tables for readers: rounded to the known digits, with units; as CSV with every digit, and Markdown.
 
 A frame's column ``measurements`` has the keys of the files that a row was made from. It is in the CSV only, for trace.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HEADINGS = {
     "subject": "framework, mode, lane",
     "baseline": "relative to",
-    "takes": "what the rest would take",
+    "takes": "missing for the rest",
     "control_why": "why no A/A",
     "ratio": "throughput ratio",
     "control": "A/A",
@@ -58,7 +58,7 @@ HEADINGS = {
 """Headings of columns whose names, with a unit at the end, do not say it."""
 
 UNITS = {"percent": "%", "mib": "MiB", "ms": "ms", "s": "s", "w": "W", "c": "°C", "mhz": "MHz"}
-"""At the end of the name of a column, behind a _."""
+"""Units by their names at the end of the name of a column, behind a _."""
 
 MEASURED = (
     *("ratio", "control", "verdict", "processes", "failed", *tidy.QUANTITIES, "peak_memory_mib", "disturbed_time"),
@@ -93,8 +93,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def interval(estimate: float, low: float, high: float) -> str:
-    """An estimate and its interval, rounded to the first digit of its half width, or the second where the first is 1;
-    and where the ends are far apart, so that two digits of the lower are left.
+    """An estimate and its interval, rounded to the first digit of its half width, or the second where the first is 1.
+    Where the ends are far apart, two digits of the lower are left.
 
     >>> interval(0.3123, 0.2911, 0.3342), interval(2.25, 0.541, 9.38)
     ('0.31 [0.29, 0.33]', '2.25 [0.54, 9.38]')
@@ -105,7 +105,7 @@ def interval(estimate: float, low: float, high: float) -> str:
 
 
 def ratio(estimate: float, low: float, high: float) -> str:
-    """As :func:`interval`, to two decimals at least, and to so many that an end that is not 1 does not read as 1.
+    """A ratio and its interval, to two decimals at least, and to so many that no end reads as 1 unless it is 1.
 
     >>> ratio(1.04, 1.003, 1.078)
     '1.040 [1.003, 1.078]'
@@ -125,11 +125,11 @@ def spelled(text: str) -> str:
 
 
 def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The frame as text, and a sentence on what is the same in all its rows, and on why some have no number, which the
-    text then leaves out.
+    """The frame as text, and a sentence on the values that all its rows share, and on why some have no number. The text
+    then leaves these out.
 
-    Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without a value go, and those that another one says:
-    framework, environment, mode and lane by ``subject``, device and threads by ``where``; the default environment, too.
+    Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without a value go, and so does a sole default
+    environment. ``subject`` replaces framework, environment, mode and lane, ``where`` device and threads.
     """
     said = {FILES, *(("framework", "environment", "mode", "lane", "label") if "subject" in frame else ())}
     if "environment" in frame and set(frame["environment"]) <= {DEFAULT}:
@@ -202,7 +202,7 @@ def plain(frame: pd.DataFrame) -> str:
 
 
 def _as_text(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str, list[bool]]:
-    """The frame as text, what stands above it, and which of its columns are numbers."""
+    """The frame as text, the caption above it, and which of its columns are numbers."""
     text, same = display(frame)
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
     return text, f"{caption} {same}".strip(), right
@@ -268,7 +268,7 @@ def _cell(name: str, value: object) -> str:
     return spelled(str(value)) if name in ("subject", "baseline", "framework") else str(value)
 
 
-Result = Any  # what tables and figures select from: a study, by its frame, runs, curves and margin
+Result = Any  # the source of tables and figures: a study, by its frame, runs, curves and margin
 
 WITH_INTERVAL = {
     *(*tidy.RATIOS, *tidy.OF_GROUPS, *tidy.OF_GRAPHS),
@@ -277,7 +277,7 @@ WITH_INTERVAL = {
 }
 """The quantities that tables show with their intervals."""
 
-PLACE = ["part", "label"]  # what a condition's quantities have in common: where it was measured, and that
+PLACE = ["part", "label"]  # shared by a condition's quantities: the place of its measurement, and its label
 BESIDE = (
     *("estimate", "low", "high", "lowest", "highest", "processes", "verdict", "why", "files"),
     *("baseline_subject", "baseline_batch_size", "baseline_threads"),
@@ -286,7 +286,7 @@ BESIDE = (
 
 def wide(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """The rows of a quantity; and beside each, in columns of their names, the other quantities of the same condition
-    in the same part: the estimate as ``NAME``, the others of :data:`BESIDE` as ``NAME_low`` and so on. A quantity that
+    in the same part. The estimate is ``NAME``, the others of :data:`BESIDE` are ``NAME_low`` and so on. A quantity that
     a condition has several times, relative to several baselines, stands beside none.
     """
     rows = frame[frame["quantity"] == quantity]
@@ -326,7 +326,7 @@ class Column:
 
 
 HYPERPARAMETERS = "hyperparameters"
-"""As a column: one for each hyperparameter, of the one workload that a table then is of."""
+"""Stands for a column for each hyperparameter, of the one workload that a table then is of."""
 
 
 @dataclass(frozen=True)
@@ -373,7 +373,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Listed:
-    """A table of what is beside the frame, such as certificates and timers."""
+    """A table of results that are not in the frame, such as certificates and timers."""
 
     caption: str
     of: Callable[[Any], pd.DataFrame]  # a result
@@ -388,7 +388,7 @@ def verdict(row: pd.Series) -> str | None:
 
 
 def disturbed_note(name: str = "why") -> Value:
-    """``DISTURBED`` where that is why there is no number: by the column ``why`` of a row, or of what is beside it."""
+    """``DISTURBED`` where that is why there is no number: by the column ``why`` of a row, or of one beside it."""
     return lambda row: DISTURBED if row.get(name) == DISTURBED else None
 
 
@@ -398,7 +398,7 @@ def left_out(row: pd.Series) -> str | None:
 
 
 def reached(row: pd.Series) -> str | None:
-    """How many training runs of a row reached the threshold, in words; None: there is none."""
+    """The number of training runs of a row that reached the threshold, in words; None: there is no threshold."""
     if pd.isna(row["threshold"]):
         return None
     return f"{row['epochs_to_threshold_processes']} of {row['runs']}"
@@ -408,10 +408,10 @@ CONDITION = (
     *("subject", "label", "workload", "framework", "environment", "mode", "precision", "device", "lane"),
     *("batch_size", "learning_rate", "data", "train_samples", "threads"),
 )
-"""What a row is about, in full."""
+"""The columns of a row's condition, in full."""
 
 OF_TASK = tuple(name for name in CONDITION if name not in {"workload", "data"})
-"""What a row is about beside its task."""
+"""The columns of a row's condition beside its task."""
 
 RATIO = (
     Column("ratio", "throughput_ratio"),
@@ -419,12 +419,12 @@ RATIO = (
     Column("control", ("control", "control_low", "control_high")),
     Column("control_why", disturbed_note("control_why")),
 )
-"""Of rows of ``throughput_ratio``: the ratio, its verdict, and the A/A control of its comparison."""
+"""Columns of ``throughput_ratio``: the ratio, its verdict, and the A/A control of its comparison."""
 
 ENDED = ("half_width_percent", "ended")
-"""Of rows of ``throughput_ratio``: the widest interval of its comparison, and why no more of it was measured."""
+"""Columns of ``throughput_ratio``: the widest interval of its comparison, and why no more of it was measured."""
 
-INDICATORS = (  # of rows of ``samples_per_second``: what an experiment asks for
+INDICATORS = (  # of rows of ``samples_per_second``: the columns that experiments ask for
     *("samples_per_second", "step_ms", "cpu_percent", "memory_mib", "accelerator_percent", "accelerator_memory_mib"),
     *("accelerator_power_w", "joules_per_sample", "processes", "failed", "steps_per_second", "peak_share_percent"),
 )
@@ -443,7 +443,7 @@ PROCESSES = Table(
     "samples_per_second",
     (*CONDITION, HYPERPARAMETERS, *OF_PROCESSES),
 )
-"""How it went in the processes of all that was compared."""
+"""The table of the processes of all comparisons."""
 
 
 def interval_text(row: pd.Series, quantity: str = "") -> str:
@@ -469,7 +469,7 @@ def failed(frame: pd.DataFrame) -> HTML:
     by_failure = frame.assign(label=frame["label"].map(spelled)).groupby(["label", "failure"], sort=False)
     files = by_failure["file"].agg(lambda names: " ".join(dict.fromkeys(filter(None, names))))
     groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
-    caption = "What failed. The next run tries it again, unless the framework refused it."
+    caption = "Failures. The next run tries them again, unless the framework refused the condition."
     return html(groups.rename(columns={"label": "condition"}), caption)
 
 

@@ -53,8 +53,8 @@ def name(run: Measurement) -> Path:
 
 
 def write(folder: Path, run: Measurement, again: bool = True) -> None:
-    """Write a run's file, ``again`` or where there is none, in place of what an interrupted run has left."""
-    # TensorBoard takes what has "tfevents" in its name, and reads a run's files in the order of their names.
+    """Write a run's file, ``again`` or where there is none, in place of the remains of an interrupted run."""
+    # TensorBoard takes files with "tfevents" in their names, and reads a run's files in the order of their names.
     path = folder / name(run) / f"events.out.tfevents.{_start_time(run):.0f}.benchlib"
     if run.epochs and (again or not path.exists()):
         if len(run.epochs) == 1 or not path.exists():

@@ -1,4 +1,4 @@
-"""Pydantic models whose errors name the file, the key and the value, and say what to do."""
+"""Pydantic models whose errors name the file, the key and the value, and give the remedy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Training(Strict):
 
 
 def explain(error: ValidationError, where: str, keys: Iterable[str] = ()) -> str:
-    """All that is wrong, a line each: ``where: key: what was wrong, with the value, and what to do``."""
+    """All faults, a line each: ``where: key: the fault, with the value, and the remedy``."""
     items = error.errors(include_url=False)
     lines = [_line(item, keys) for item in items[:MOST_LINES]]
     if len(items) > MOST_LINES:

@@ -514,7 +514,7 @@ def test_a_batch_with_other_content_is_named(batches_folder: Path, changes: dict
 
 def test_a_cut_archive_is_named(archive: Path):
     os.truncate(archive, archive.stat().st_size // 2)
-    _load_error(archive, "cut or altered", cifar10.ARCHIVE_MD5, "replace what is there")
+    _load_error(archive, "cut or altered", cifar10.ARCHIVE_MD5, "replace the present one")
 
 
 @pytest.fixture

@@ -826,7 +826,7 @@ def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_condition
         raise WorkerFailed("worker died")
 
     assert explain(fail, ONE * 1.004) == {}
-    assert "could not be asked what rounding does: worker died" in capsys.readouterr().err
+    assert "could not show the effect of rounding: worker died" in capsys.readouterr().err
     own = explain(lambda lane, moved: 1.003, ONE * 1.004)
     assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01), "nothing was kept of the failure"
 

@@ -51,7 +51,7 @@ def test_a_notebook_shows_a_line_of_it_and_not_where_it_was():
     with pytest.raises(KeyboardInterrupt) as stopped, one_interrupt(), one_interrupt():
         interrupt()
     (line,) = stopped.value._render_traceback_()  # which IPython asks for
-    assert "what was measured is kept" in line
+    assert "the measurements are kept" in line
 
 
 def test_afterwards_interrupts_come_as_before():

@@ -302,11 +302,11 @@ def test_a_comparison_ends_where_only_its_control_is_left(lab, monkeypatch):
 def test_a_worker_that_writes_what_cannot_be_used_has_failed(lab, monkeypatch, how, told):
     if how == "broken file":
         certificate = lab.certify([toy(misbehave=how)])[toy(misbehave=how).key]
-        assert "wrote what cannot be used: computed.npz cannot be read" in certificate.reason
+        assert "wrote unusable results: computed.npz cannot be read" in certificate.reason
     monkeypatch.setattr(lab, "certify", all_the_same)
     runs = lab.train([toy(misbehave=how), toy()], seeds=[0], epochs=1).runs()
     assert runs["epochs"].tolist() == [0, 1]
-    assert f"wrote what cannot be used: {told}" in runs["failure"].iloc[0]
+    assert f"wrote unusable results: {told}" in runs["failure"].iloc[0]
     assert not workers_alive()
 
 

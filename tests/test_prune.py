@@ -77,7 +77,7 @@ def test_where_it_is_not_known_what_is_needed_nothing_goes(folder: Path, damage:
         path.rename(path.with_suffix(".ipynb"))
     else:
         record(folder, "modes", {}, damage)
-    with pytest.raises(BenchlibError, match="not known what is needed"):
+    with pytest.raises(BenchlibError, match="the needed files are not known"):
         prune.unused_files(folder)
     assert main(["clean", "--outputs", str(folder), "--yes"]) == 2
     assert (folder / "measurements" / "aa.parquet").exists()

@@ -231,7 +231,7 @@ class TestFirstRun:
         code, text = said
         partial = f"outputs/quick/notebooks/.partial-{name}.ipynb"
         assert code == 1
-        assert re.search(f"{name} failed in {cell}:\n  {error}.*\n  what there is of it: {partial}\n", text)
+        assert re.search(f"{name} failed in {cell}:\n  {error}.*\n  incomplete notebook: {partial}\n", text)
         assert record_of(name)["status"] == "failed"
         assert Path(partial).exists()
         assert not executed(name).exists()
@@ -287,7 +287,7 @@ class TestUnchanged:
         assert self.run() == ["first", "report"]
         Path("outputs/quick/figures/second.svg").write_text("<svg>drawn in JupyterLab</svg>")
         assert "second" in self.run()
-        assert "figures/second.svg is not what it made\n" in self.said
+        assert "figures/second.svg differs from the one that it made\n" in self.said
         for path in ("notebooks/first.ipynb", "figures/first.svg", "notebooks/first.json"):
             Path("outputs/quick", path).unlink()
             assert "first" in self.run()
@@ -638,7 +638,7 @@ os.kill(os.getpid(), signal.SIGINT)
 sys.exit(code)
 """
 
-STOPPED = "\nstopped; what was measured is kept, and the same command goes on from there\n"
+STOPPED = "\nstopped; the measurements are kept, and the same command goes on from there\n"
 
 
 def test_stopped_while_it_waits_for_the_machine_it_says_so_in_a_line(tmp_path, monkeypatch):

@@ -135,7 +135,7 @@ def test_what_was_edited_by_hand_is_said(results: Path, name: str) -> None:
     with (results / name).open("a") as edited:
         edited.write("\n")
     (said,) = trace.numbers(results / name, results)[1]
-    assert said.endswith("is not what operators made")
+    assert said.endswith("differs from the one that operators made")
 
 
 def test_measurements_that_are_damaged_gone_or_from_elsewhere_are_named(results: Path) -> None:
@@ -143,7 +143,7 @@ def test_measurements_that_are_damaged_gone_or_from_elsewhere_are_named(results:
     store.save([m.model_copy(update={"first_step_s": 0.1}) for m in store.load("aa11")])
     store.path("bb22").write_bytes(store.path("bb22").read_bytes()[:100])
     other, cut, gone = trace.sources(["aa11", "bb22", "cc33"], results)
-    assert "is not what operators made" in other.verdict
+    assert "differs from the one that operators made" in other.verdict
     assert "not a whole parquet file" in cut.verdict
     assert "is not there" in gone.verdict
 
@@ -202,4 +202,4 @@ def test_the_exit_code_says_whether_anything_has_changed(
     copy = tmp_path / "paper.tex"
     copy.write_text(file.read_text().replace("conv2d", "convolution"))
     assert main(["trace", str(copy), "--outputs", str(results)]) == 1
-    assert f"{copy} is not what the results say:" in capsys.readouterr().out
+    assert f"{copy} differs from the results:" in capsys.readouterr().out

@@ -21,7 +21,7 @@ from benchlib.errors import BenchlibError, no_such
 
 
 class Chosen(Protocol):
-    """The choices of a condition that its data depend on; conditions are a floor above, and ask here what there is."""
+    """The choices of a condition that its data depend on; conditions are a floor above, and ask here for data sets."""
 
     workload: str
     data: str
@@ -31,15 +31,15 @@ class Chosen(Protocol):
 
 
 Prepared = tuple[dict[str, np.ndarray], dict[str, Any]]
-"""Arrays by name as ``benchlib.worker.batches`` takes them, and what is said of them, as JSON: ``note`` on the files
+"""Arrays by name as ``benchlib.worker.batches`` takes them, and their description, as JSON: ``note`` on the files
 that were really read, ``source`` ...
 """
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How samples become a worker's arrays: ``prepared(module, condition)`` gets the data set's module, and calls its
-    ``load``. ``named(condition)`` says what else of the condition the arrays depend on, for a folder's name.
+    """The way from samples to a worker's arrays: ``prepared(module, condition)`` gets the data set's module, and calls
+    its ``load``. ``named(condition)`` gives other values of the condition that the arrays depend on, for a folder.
     """
 
     prepared: Callable[[ModuleType, Chosen], Prepared]
@@ -48,9 +48,9 @@ class Kind:
 
 @dataclass(frozen=True)
 class DataSet:
-    """The description of a data set, and how it is prepared. Its module also has ``load``, ``identity()``
-    (what the samples are, wherever they lie: equal for equal samples) and, where they may be missing, ``require()``,
-    which raises a BenchlibError then and reads nothing.
+    """The description of a data set, and its preparation. Its module also has ``load`` and ``identity()``, which is
+    equal for equal samples, wherever they lie. Where samples may be missing, it has ``require()``, which raises a
+    BenchlibError then and reads nothing.
     """
 
     title: str  # in one or two words, for tables and axes

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchlib.errors import BenchlibError
 
 MOST_BYTES = 2**30
-"""Of a text, unpacked: it is held in memory as words."""
+"""The most bytes of a text, unpacked: it is held in memory as words."""
 
 
 def unpack(path: Path) -> bytes:

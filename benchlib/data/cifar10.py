@@ -96,7 +96,7 @@ def _batch(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
         sizes = (pixels.dtype, pixels.shape, labels.shape)
         if sizes != (np.uint8, (PER_BATCH, 3072), (PER_BATCH,)) or not np.isin(labels, range(10)).all():
             raise ValueError(f"its data is {pixels.dtype} {pixels.shape} with labels {labels.shape}")
-    except Exception as error:  # what a damaged pickle raises is not limited to a few types
+    except Exception as error:  # a damaged pickle may raise an error of any type
         raise BenchlibError(
             f"{where}: expected a pickle with {PER_BATCH} images as 'data', uint8 of 3072 numbers each, and 'labels' 0 "
             f"to 9 ({type(error).__name__}: {error}): it is cut or altered; {_remedy()}"
@@ -105,4 +105,4 @@ def _batch(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _remedy() -> str:
-    return f"get the original again from {URL} (md5 {ARCHIVE_MD5}) and replace what is there"
+    return f"get the original again from {URL} (md5 {ARCHIVE_MD5}) and replace the present one"

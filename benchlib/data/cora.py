@@ -1,5 +1,5 @@
-"""Cora, the citation graph, in the form and with the split of Planetoid (Yang, Cohen and Salakhutdinov, ICML 2016):
-found in the folder that ``BENCHLIB_DATA`` names, or downloaded.
+"""Cora, the citation graph, in the form and with the split of Planetoid (Yang, Cohen and Salakhutdinov, ICML 2016).
+Its files are found in the folder that ``BENCHLIB_DATA`` names, or downloaded.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Csr:
     indptr: np.ndarray
 
     def dense(self) -> np.ndarray:
-        """Float32, by what scipy calls its parts; unpickled, they are attributes."""
+        """Float32, by scipy's names of the parts, which unpickling makes attributes."""
         dense = np.zeros(self._shape, dtype=np.float32)
         dense[np.repeat(np.arange(len(dense)), np.diff(self.indptr)), self.indices] = self.data
         return dense

@@ -45,11 +45,11 @@ def document(text: str) -> Document:
 
 
 def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | None) -> dict[str, np.ndarray]:
-    """Workers' arrays, for both splits, as int32: ``tokens`` and ``segments`` (n, length), the ``places`` of masked
-    words and, as ``labels``, what they were (n, masked; -1 where there are fewer), and whether the second sentence
-    ``follows`` the first (n,). As in Devlin et al. (2019), appendix A.1: of the words (those in the vocabulary) 15 %
-    are masked, 8 in 10 of them by a token, 1 by another word, 1 not at all; half of the second sentences are from
-    elsewhere.
+    """The workers' int32 arrays of both splits. ``tokens`` and ``segments`` are (n, length). ``places`` of the masked
+    words, and ``labels``, the words themselves, are (n, masked), with labels of -1 where there are fewer. ``follows``
+    (n,) says whether the second sentence follows the first. As in Devlin et al. (2019), appendix A.1, 15 % of the words
+    in the vocabulary are masked. Of these, 8 in 10 become a token, 1 another word, and 1 stays. Half of the second
+    sentences are from elsewhere.
     """
     test = corpus.documents[::TEST_EVERY]
     train = [one for place, one in enumerate(corpus.documents) if place % TEST_EVERY]

@@ -45,11 +45,11 @@ def download(url: str, known: str, what: str, instead: str) -> Path:
     cache, name = Path(pooch.os_cache("benchlib")), url.rpartition("/")[2]
     try:
         return Path(pooch.retrieve(url, known, fname=name, path=cache))  # which logs what it downloads
-    except (OSError, ValueError) as error:  # no network, no space; what arrived is not the file
-        why = "".join(one if one.isprintable() else "?" for one in str(error)[:300])  # it may repeat what a server says
+    except (OSError, ValueError) as error:  # no network, no space, or another file arrived
+        why = "".join(one if one.isprintable() else "?" for one in str(error)[:300])  # it may repeat a server's words
         raise BenchlibError(
-            f"{url}: {what} could not be downloaded to {cache}: {why}; put it into a folder in another way and let "
-            f"{VARIABLE} name that folder, or use data: {instead}, which needs no download"
+            f"{url}: {what} could not be downloaded to {cache}: {why}; get it in another way and set {VARIABLE} to its "
+            f"folder, or use data: {instead}, which needs no download"
         ) from error
 
 
@@ -62,7 +62,7 @@ class FileSet:
     folder: str  # that they may lie in, in the folder that ``BENCHLIB_DATA`` names
     sha256: Mapping[str, str]
     instead: str  # the data set that needs no download
-    content: Mapping[str, str] = field(default_factory=dict)  # sha256 of what files in gzip hold
+    content: Mapping[str, str] = field(default_factory=dict)  # sha256 of files in gzip, unpacked
 
     def place(self) -> Path | None:
         """The folder in ``BENCHLIB_DATA`` that has the files; None if it names no folder. Reads no file."""
@@ -89,7 +89,7 @@ class FileSet:
         return found
 
     def _repack(self, name: str, path: Path) -> bool:
-        """Whether what a file holds is the original's, while its gzip is another or none."""
+        """Whether a file's content is the original's, while its gzip is another or none."""
         with suppress(OSError, EOFError, zlib.error):  # damaged
             return hashlib.sha256(archives.unpack(path)).hexdigest() == self.content.get(name)
         return False

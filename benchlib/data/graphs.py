@@ -1,4 +1,4 @@
-"""Graphs whose nodes have features and classes, made into what a graph convolution takes."""
+"""Graphs whose nodes have features and classes, made into the inputs of a graph convolution."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Graph:
 def arrays(graph: Graph) -> dict[str, np.ndarray]:
     """The workers' arrays: both splits as one sample each, the whole graph, with the split's labels and -1 elsewhere.
 
-    ``features`` (1, nodes, features), each row divided by its sum; ``edges`` (1, edges, 2) int32 from node to node,
-    both directions and each node to itself, by target; ``weights`` (1, edges): 1 over the roots of both nodes' numbers
-    of edges, themselves included (Kipf and Welling, "Semi-supervised classification with graph convolutional
-    networks", ICLR 2017, section 2).
+    ``features`` (1, nodes, features) has each row divided by its sum. ``edges`` (1, edges, 2) int32 run from node to
+    node, in both directions, and from each node to itself, ordered by target. ``weights`` (1, edges) are 1 over the
+    roots of both nodes' numbers of edges, themselves included. Source: Kipf and Welling, "Semi-supervised
+    classification with graph convolutional networks", ICLR 2017, section 2.
     """
     nodes = len(graph.features)
     sums = graph.features.sum(axis=1, keepdims=True)

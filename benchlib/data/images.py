@@ -18,13 +18,13 @@ class Images:
     test_images: np.ndarray
     test_labels: np.ndarray
     source: str  # where the images were read
-    note: str  # what has to be said beside every accuracy; "" where there is nothing to say
+    note: str  # a remark to put beside every accuracy; "" where there is none
 
 
 def fit_to_size(images: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """Square images (n, h, h, channels) on their way to ``size`` pixels: areas averaged (float32), or, for a larger
-    size, as they are, with how often each pixel is to be repeated in both directions when a batch is made
-    (``Batches``): CIFAR-10 at 224 pixels would be 36 GB.
+    """Square images (n, h, h, channels) for ``size`` pixels a side, and the number of times to repeat each pixel in
+    both directions. Areas are averaged (float32) for a smaller size. For a larger one, ``Batches`` repeats pixels when
+    it makes a batch: CIFAR-10 at 224 pixels would be 36 GB.
 
     >>> image = np.array([[[[1], [2]], [[3], [4]]]], dtype=np.uint8)
     >>> fit_to_size(image, 1)
@@ -44,8 +44,8 @@ def fit_to_size(images: np.ndarray, size: int) -> tuple[np.ndarray, int]:
 
 
 def standardise(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float], list[float]]:
-    """Images (n, height, width, 1 or 3) as float32 (n, 3, height, width), each channel with mean 0 and deviation 1 over
-    ``train``; also the means and standard deviations. One channel becomes three equal ones.
+    """Images (n, height, width, 1 or 3) as float32 (n, 3, height, width), and the means and standard deviations. Each
+    channel gets mean 0 and deviation 1 over ``train``. One channel becomes three equal ones.
     """
     means, deviations = [], []
     outputs = [np.empty((len(split), 3, *split.shape[1:3]), dtype=np.float32) for split in (train, test)]

@@ -1,5 +1,5 @@
-"""IMDB, the Large Movie Review Dataset 1.0 (Maas et al., ACL 2011): the archive or its unpacked folder in the folder
-that ``BENCHLIB_DATA`` names, or downloaded.
+"""IMDB, the Large Movie Review Dataset 1.0 (Maas et al., ACL 2011). The archive, or its unpacked folder, is found in
+the folder that ``BENCHLIB_DATA`` names; else the archive is downloaded.
 """
 
 from __future__ import annotations
@@ -105,4 +105,4 @@ def _hash_of_texts(place: Path) -> str:
 
 
 def _remedy() -> str:
-    return f"get the original again from {URL} (md5 {MD5}) and replace what is there"
+    return f"get the original again from {URL} (md5 {MD5}) and replace the present one"

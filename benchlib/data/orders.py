@@ -12,12 +12,12 @@ from benchlib.data import Prepared
 from benchlib.data.prepare import prepared_folder
 
 EPOCHS = 32
-"""Of a folder: few enough that 50,000 samples take 6 MB, and many enough that a training run needs few folders."""
+"""Epochs of a folder: so few that 50,000 samples take 6 MB, and so many that a training run needs few folders."""
 
 
 def prepare_orders(samples: int, seed: int, epoch: int, inputs: Path) -> Path:
-    """The folder under ``inputs`` with the orders of ``EPOCHS`` epochs, ``epoch`` (from 1) among them, for
-    ``batches.Batches``: ``orders`` int32 (EPOCHS, samples) and ``epochs``, their numbers; made if it is not there.
+    """The folder under ``inputs`` with the orders of ``EPOCHS`` epochs, ``epoch`` (from 1) among them; made if missing.
+    ``batches.Batches`` reads it: ``orders`` int32 (EPOCHS, samples), and ``epochs``, their numbers.
     """
     first = epoch - (epoch - 1) % EPOCHS
     epochs = np.arange(first, first + EPOCHS, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Pickles of others, read without running what they ask for: they may ask for numpy's arrays and what is admitted."""
+"""Pickles of others, read without running code of theirs: they may ask for numpy's arrays and admitted types only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def load(content: bytes, encoding: str, admitted: Mapping[tuple[str, str], type] | None = None) -> Any:
-    """The object in a pickle; a BenchlibError where it asks for anything but arrays and what is ``admitted``."""
+    """The object in a pickle; a BenchlibError where it asks for anything but arrays and ``admitted`` types."""
     unpickler = _Unpickler(io.BytesIO(content), encoding=encoding)
     unpickler.admitted = admitted or {}
     return unpickler.load()

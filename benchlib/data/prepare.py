@@ -1,4 +1,4 @@
-"""Turns a condition's data into files that workers map: made once, and named after all that they depend on."""
+"""Preparation of a condition's data as files that workers map: made once, and named after all their dependencies."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
 
 
 def prepared_folder(inputs: Path, name: str, depends: object, make: Callable[[], Prepared], *code: Path) -> Path:
-    """The folder under ``inputs`` with what ``make`` gives; made if it is not there. Its name has a hash of what the
-    arrays depend on beside its ``name``: that as JSON, files of code, and numpy's generators.
+    """The folder under ``inputs`` with the arrays that ``make`` gives; made if it is not there. Its name is ``name``
+    and a hash of their other dependencies: ``depends`` as JSON, files of code, and numpy's version.
     """
     own = sorted(Path(__file__).resolve().parent.glob("[!.]*.py"))  # where links lead: no plug-in lies beside those
     texts = [path.read_text(encoding="utf-8") for path in dict.fromkeys([*own, *code])]

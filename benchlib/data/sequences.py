@@ -65,7 +65,7 @@ def from_texts(train: Texts, test: Texts, size: int, source: str, note: str = ""
 def pad(sequences: Sequence[Sequence[int]], length: int, before: bool) -> tuple[np.ndarray, np.ndarray]:
     """Tokens (n, length) int32 and how many of each are not padding, (n,) int32.
 
-    What is too long loses its beginning if there is padding ``before`` the tokens, as in Keras; else its end.
+    A longer sequence loses its beginning if padding comes ``before`` the tokens, as in Keras; else its end.
 
     >>> pad([np.array([5, 6]), np.array([7, 8, 9, 10])], 3, before=True)[0].tolist()
     [[0, 5, 6], [8, 9, 10]]

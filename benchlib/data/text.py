@@ -27,13 +27,13 @@ def require() -> list[Path]:
     """The text's files; a BenchlibError if there are none. Reads none."""
     offered = downloads.offered_folder()
     file, folder = (offered or Path()) / FILE, (offered or Path()) / FOLDER
-    if offered and os.path.isfile(file):  # which says no of what it may not look at
+    if offered and os.path.isfile(file):  # which says no where it may not look
         return [file]
     found = [path for path in folder.glob("[!.]*") if path.name.endswith((".txt", ".txt.gz"))] if offered else []
     if not found:
         raise BenchlibError(
-            f"{VARIABLE}={offered or ''}: data text is a text of yours: let this variable name a folder with a file "
-            f"{FILE}, or a folder {FOLDER} with *.txt files in it; or use data: pydoc, which needs none"
+            f"{VARIABLE}={offered or ''}: data text is a text of yours: set this variable to a folder with {FILE}, or "
+            f"with *.txt files in a folder {FOLDER}; or use data: pydoc, which needs none"
         )
     return sorted(found)
 

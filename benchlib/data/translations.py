@@ -26,7 +26,7 @@ class Pairs:
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words and marks; what ends in an apostrophe is a word of its own, and a mark inside a word says so.
+    """Lower-case words and marks; a part up to an apostrophe is its own word, and a mark inside a word says so.
 
     >>> words("L'homme a dix-sept chiens.")
     ["l'", 'homme', 'a', 'dix', '@-@', 'sept', 'chiens', '.']
@@ -57,9 +57,9 @@ def sentence(tokens: Iterable[int], vocabulary: Sequence[str]) -> str:
 def arrays(
     pairs: Pairs, source_words: int, target_words: int, length: int, samples: int | None
 ) -> dict[str, np.ndarray]:
-    """Workers' arrays, for both splits: ``source`` (n, length) with ``lengths`` (n,), the ``target`` from ``START`` on
-    and, as ``labels``, the word that follows each of it, -1 where there is none; all int32. Also the vocabularies, of
-    the training sentences, and the test's ``references``, as text.
+    """The workers' int32 arrays of both splits: ``source`` (n, length) with ``lengths`` (n,), ``target`` and
+    ``labels``. ``target`` begins with ``START``; ``labels`` are the word after each of its tokens, -1 where there is
+    none. Also the vocabularies, of the training sentences, and the test's ``references``, as text.
 
     Of the training pairs the first ``samples`` are taken. Sentences are cut to ``length``, their end included.
     """

@@ -23,8 +23,8 @@ Whose = Literal["condition", "reference"]
 
 
 class Forgiven(BaseModel):
-    """A difference beyond the tolerance that rounding explains: the array, and by how much the reference's differs from
-    itself there, in the same trial, and by what.
+    """A difference beyond the tolerance that rounding explains. ``at`` is the array, ``own`` the reference's difference
+    from itself there in the same trial, and ``by`` the cause of that.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
@@ -33,7 +33,7 @@ class Forgiven(BaseModel):
     difference: float
     own: float
     by: str = ""
-    left: float = math.inf  # how many times larger its gradient is than what rounding does to it, see ``zeros``
+    left: float = math.inf  # times that its gradient is larger than rounding's effect on it, see ``zeros``
 
     @property
     def is_explained(self) -> bool:
@@ -61,7 +61,7 @@ class Check(BaseModel):
     @property
     def unseen(self) -> list[str]:
         """The arrays never seen to agree: forgiven in all trials, or in all but the first, which has fewer steps."""
-        # What counts as 0 in both is seen to agree; what has no "/" is of no trial.
+        # An array that counts as 0 in both is seen to agree; a name without "/" is of no trial.
         places = [one.at.partition("/") for one in self.forgiven if "/" in one.at and one.left > LEFT]
         times = Counter(name for _, _, name in places)
         later = Counter(name for trial, _, name in places if trial != "0")
@@ -90,16 +90,16 @@ class Certificate(Shown, BaseModel):
     failed: Whose | None = None  # whose it is
     file: str = ""  # in which it is kept, without folder and ending
     trials: int = 0  # that the condition made
-    inputs: dict[str, str] = {}  # hashes of what both were given: data, order of the samples, initial weights
+    inputs: dict[str, str] = {}  # hashes of the inputs of both: data, order of the samples, initial weights
     training: int = 0  # steps of the longer comparison of training; 0: it was not made
-    exercised: dict[str, bool] = {}  # what the data can contain, and whether it was among what was compared
+    exercised: dict[str, bool] = {}  # cases that the data can contain, and whether they were compared
     digests: dict[str, str] = {}  # of each array that the condition computed, as ``0/gradient:conv1.weight``
-    reference_digests: dict[str, str] = {}  # of what it was compared with
-    code: str = ""  # a hash of what computed and compared it
+    reference_digests: dict[str, str] = {}  # of the reference's arrays
+    code: str = ""  # a hash of the code that computed and compared it
     commit: str = ""  # of benchlib
-    versions: dict[str, str] = {}  # of the condition's framework, and of what it is built on
+    versions: dict[str, str] = {}  # of the condition's framework, and of its parts
     reference_versions: dict[str, str] = {}
-    machine: dict[str, Any] = {}  # what of it the numbers depend on
+    machine: dict[str, Any] = {}  # its properties that the numbers depend on
     knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
     inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.env_vars``
     left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
@@ -137,7 +137,7 @@ class Certificate(Shown, BaseModel):
 
     @property
     def unrounded(self) -> bool:
-        """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to what fp32 keeps?"""
+        """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to fp32's tolerance?"""
         outputs = [check.worst for check in self.checks if check.name == "outputs"]
         return self.condition.precision != "fp32" and bool(outputs) and max(outputs) <= TOLERANCES["outputs"]
 

@@ -1,15 +1,15 @@
 """Are two frameworks running the same model? The gate that stands before every ratio, and its certificate.
 
-From the same weights and batches, each condition's outputs, gradients, losses, changes of the weights, state that is
-not trained and evaluation outputs are compared with those of the reference, PyTorch eager on the CPU; then what its
-optimizer does to given weights with given gradients, and what dropout does, by itself. What cannot agree, such as
-dropout's masks, is switched off for the first part (``Workload.gate``).
+The gate compares each condition with the reference, PyTorch eager on the CPU, from the same weights and batches. It
+compares outputs, gradients, losses, changes of the weights, untrained state and evaluation outputs. It then compares
+the optimizer alone, on given weights and gradients, and dropout alone. Parts that cannot agree, such as dropout's
+masks, are off for the first comparison (``Workload.gate``).
 
 Networks have kinks, such as a ReLU's input within rounding of 0, where rounding decides which way a gradient goes. So a
-difference beyond the tolerance is forgiven where, in the same trial, the same array of the reference differs from
-itself by as much, to a factor of ``OWN``, once its weights were moved in the last digit, or in its other lane; unless
-that is so in every trial, or in all but the first, which takes fewer steps: then they were never seen to agree. Outputs
-and the first loss are never forgiven. Gradients that are 0 in both but for rounding (:func:`zeros`) agree.
+larger difference is forgiven where the reference's array, in the same trial, differs from itself by as much, to a
+factor of ``OWN``. For that it runs from weights moved in the last digit, or in its other lane. An array forgiven in
+every trial, or in all but the first, which takes fewer steps, fails: it was never seen to agree. Outputs and the
+first loss are never forgiven. Gradients that are 0 in both but for rounding (:func:`zeros`) agree.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Own(NamedTuple):
 
     difference: float
     by: str  # weights moved by so many units in the last digit, or another lane
-    left: float = np.inf  # of what counts as 0, see :func:`zeros`: how many times larger than rounding it is
+    left: float = np.inf  # of an array that counts as 0, see :func:`zeros`: times that it is larger than rounding
 
 
 NONE = Own(0.0, "")
@@ -68,8 +68,8 @@ def certify(
     own: Mapping[str, Own] | None = None,
     exercised: Mapping[str, bool] | None = None,
 ) -> Certificate:
-    """Compare what a gated condition computed with what the reference did, or say which of the two failed.
-    ``gate_environment`` is what was set for the gate only, ``inputs`` the hashes of what both were given.
+    """Compare a gated condition's results with the reference's, or say which of the two failed. ``gate_environment``
+    are the variables that were set for the gate only, ``inputs`` the hashes of the inputs of both.
     """
     neutralised = {**workloads.load(condition.workload).gate.hyperparameters, **gate_environment}
     common = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
@@ -100,9 +100,9 @@ def with_training(
     fed: np.ndarray | None,
     moved: Mapping[str, np.ndarray],
 ) -> Certificate:
-    """The certificate with what a longer training showed, at least one of: losses (2, steps) of its condition and of
-    the reference, each on its ``own`` way (see :func:`training_check`); and losses and how far steps moved the weights
-    (2, steps, 2) where it was ``fed`` the reference's weights again and again, which rounding never explains.
+    """The certificate with at least one result of a longer training. ``own`` are the losses (2, steps) of its condition
+    and the reference, each on its own way (see :func:`training_check`). ``fed`` (2, steps, 2) are losses and lengths of
+    steps where both got the reference's weights again and again: rounding never explains their differences.
     """
     condition, every = certificate.condition, {TRAINED: own, FED: fed}
     seen = {name: one for name, one in every.items() if one is not None}
@@ -125,8 +125,8 @@ def with_training(
 
 def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str, np.ndarray]) -> Check:
     """The check of ``losses`` (2, steps) of a condition and of its reference in a longer training. From where they part
-    on they are one difference. Rounding explains it where the reference from weights that were ``moved`` (its losses by
-    what was done) parts from itself about as soon and as far, both to a factor of ``OWN``; not from the first step on.
+    on they are one difference. Rounding explains it where the reference from ``moved`` weights (losses by move) parts
+    from itself as soon and as far, to a factor of ``OWN``. It never explains a parting at the first step.
     """
     tolerance = _training_tolerance(condition)
     apart, steps = _relative_distances(*losses), losses.shape[1]
@@ -172,8 +172,8 @@ def _digest(array: np.ndarray) -> str:
 def differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float]
 ) -> Differences:
-    """The largest relative difference (of predictions: the share that is not the same) of each of two sets
-    of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), over the trials that were ``found``.
+    """The largest relative difference of each array in two sets by name (``0/gradient:conv1.weight``, ``1/losses``
+    ...), for the trials that were ``found``. For predictions it is the share that is not the same.
     """
     made = {_trial(name) for name in found}
     groups: dict[tuple[str, str], list[str]] = {}
@@ -196,13 +196,13 @@ def differences(
 
 
 def compare(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> list[Check]:
-    """The checks of what :func:`differences` gives, one per quantity."""
+    """The checks of the results of :func:`differences`, one per quantity."""
     return [_check(name, differences[name], allowed[name], own) for name in allowed if differences.get(name)]
 
 
 def to_explain(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> set[int]:
-    """The trials in which something differs by more than is allowed, and that the reference has to make again, to know
-    whether rounding explains it. None where something differs that is never forgiven.
+    """The trials that the reference has to make again, to know whether rounding explains their differences beyond the
+    tolerance. None where a quantity differs that is never forgiven.
     """
     if any(
         difference > allowed[quantity]
@@ -245,9 +245,9 @@ def zeros(
     roundings: tuple[Mapping[str, float], Mapping[str, float]],
     differences: Differences,
 ) -> dict[str, Own]:
-    """The gradients that count as 0, as that of a bias which the next layer cancels, and of their updates: by how
-    much rounding parts the two. Such a gradient is small beside the largest, and no more than ``LEFT`` times what
-    rounding does to it, in the condition as in the reference (``roundings``, in this order).
+    """The difference that rounding makes in gradients that count as 0, and in their updates. Such a gradient, as of a
+    bias that the next layer cancels, is small beside the largest. In both the condition and the reference it is at most
+    ``LEFT`` times the effect of rounding on it (``roundings``, in this order).
     """
     counted = {}
     for gradient in small_gradients(found, expected):
@@ -257,7 +257,7 @@ def zeros(
         for quantity, name in (("gradients", gradient), ("updates", gradient.replace("gradient:", "update:"))):
             difference = differences.get(quantity, {}).get(name, 0.0)
             if left <= LEFT and 0 < difference < np.inf:
-                scale = _size(found[name] - expected[name]) / difference  # what it is relative to
+                scale = _size(found[name] - expected[name]) / difference  # the size it is relative to
                 counted[name] = Own(sum(one[name] for one in roundings) / scale, "both are 0 but for rounding", left)
     return counted
 
@@ -267,8 +267,8 @@ def _size(array: np.ndarray) -> float:
 
 
 def nearest_differences(differences: Differences, own: Mapping[str, Own], found: Mapping[str, Own]) -> dict[str, Own]:
-    """``own`` and ``found``: of each array what is nearest to its difference from the reference, as a factor; of what
-    counts as 0, ``own``.
+    """``own`` and ``found``: for each array the one nearest to its difference from the reference, as a factor. An
+    array that counts as 0 keeps ``own``.
     """
     every = {name: one for by_array in differences.values() for name, one in by_array.items() if 0 < one < np.inf}
 
@@ -330,7 +330,7 @@ def _floors(
 
 
 def _share_of_others(found: np.ndarray | None, expected: np.ndarray | None) -> float:
-    """The share of whole numbers that are not the expected: which of two words it is says nothing of by how much."""
+    """The share of whole numbers that are not the expected: a distance between the numbers of words means nothing."""
     if found is None or expected is None or found.shape != expected.shape:
         return np.inf
     return float(np.mean(found != expected))
@@ -348,8 +348,8 @@ def _difference(found: np.ndarray | None, expected: np.ndarray | None, floor: fl
 def _probe_differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], tolerance: float
 ) -> dict[str, float]:
-    """By how much what the optimizer does differs, number by number, over each stretch of steps: relative to what the
-    reference's does to the same number, or to what rounding leaves of it. So decay and epsilon show at full size.
+    """The relative difference of the optimizer's changes, number by number, over each stretch of steps. It is relative
+    to the reference's change of the same number, or to a floor for rounding. So decay and epsilon show at full size.
     """
     prefix = f"{PROBE}/weights "
     steps: dict[str, list[int]] = {}
@@ -469,7 +469,7 @@ def _factors(found: np.ndarray, expected: np.ndarray) -> list[float]:
 
 
 def _finite(differences: Iterable[float]) -> list[float]:
-    """Make what is not finite infinite: the largest of several differences would pass nan over."""
+    """Make every difference that is not finite infinite: the largest of several would pass nan over."""
     return [float(one) if np.isfinite(one) else np.inf for one in differences]
 
 
@@ -477,13 +477,13 @@ _OF_PLACE = ("numbers", "zeros", "least scale", "greatest scale", "neighbours", 
 
 
 def neutralise(condition: Condition) -> Condition:
-    """A gated condition as trials are made of it: with what its workload has to neutralise neutralised."""
+    """A gated condition for trials, with the hyperparameters that its workload sets to neutralise differences."""
     gate = workloads.load(condition.workload).gate
     return condition.but(hyperparameters={**condition.hyperparameters, **gate.hyperparameters})
 
 
 def without_dropout(condition: Condition) -> Condition:
-    """As :func:`with_usual_rate`, but without dropout, whose masks never agree."""
+    """A gated condition with its workload's usual learning rate, but without dropout, whose masks never agree."""
     workload, values = workloads.load(condition.workload), condition.hyperparameters
     places = list(workload.dropouts(values))
     off = {

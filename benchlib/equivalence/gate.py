@@ -1,9 +1,9 @@
-"""The equivalence gate's measuring half: what two workers compute from the same weights and batches, in fresh
+"""The equivalence gate's measuring half: the results of two workers from the same weights and batches, in fresh
 processes, before any ratio.
 
-Conditions that differ in nothing that a process has once share one here, and on the CPU two processes are at work at a
-time, each on its half of the cores: nothing is timed. The references come first; where no other process is left to
-start, a second one takes a part of what another would do. What each is asked is in ``benchlib.equivalence.trials``.
+Conditions that differ in no setting of a process share one. On the CPU two processes are at work at a time, each on its
+half of the cores: nothing is timed. The references come first. Where no other process is left to start, a second one
+takes a part of another's conditions. The requests to each are in ``benchlib.equivalence.trials``.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from benchlib.worker import check, files
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
 
-AT_ONCE = 2  # processes: most of what they do keeps one core busy. On an accelerator, which one may take whole, one
+AT_ONCE = 2  # processes: most of their work keeps one core busy. On an accelerator, which one may take whole, one
 
 FED_EVERY = 2
-"""Steps of a longer training after which both are given the same weights, where rounding has parted them: the loss of
-the second shows what the first did.
+"""Steps of a longer training after which both are given the same weights, where rounding has parted them. The loss of
+the second shows the effect of the first.
 """
 
 MOVED_TRAININGS = 16  # times that the reference is trained again, at most: which ReLU parts two is a matter of chance
@@ -87,9 +87,9 @@ def reason(condition: Condition, name: str) -> str:
 
 
 def reference(condition: Condition) -> Condition:
-    """The reference of a gated condition: PyTorch (or the first framework that is there), eager if it has that, on
-    the CPU, in the default environment (or the first by name that offers one of the workload's frameworks) and lane, in
-    one process. It is the same for every condition of a workload: two that are the same as it are the same.
+    """The reference of a gated condition: PyTorch, or the first framework that is there, eager if it has that. It runs
+    in one process on the CPU, in the default lane. Its environment is the default one, or the first that offers one of
+    the workload's frameworks. All conditions of a workload share it: two that are the same as it are the same.
     """
     environment, framework = _choose_reference(frameworks.of_workload(workloads.load(condition.workload)))
     modes = frameworks.modes(framework)
@@ -108,13 +108,13 @@ def _choose_reference(offered: Iterable[str]) -> tuple[str, str]:
         for framework in by_rank
         if availability.why_absent(framework, "cpu", environment) is None
     )
-    return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
+    return next(usable, (environments.DEFAULT, by_rank[0]))  # a missing one will be refused as such
 
 
 @dataclass(frozen=True)
 class Trained:
     """A longer training, see ``compare.with_training``; None: that was not done. Where the two part on their own ways,
-    losses (steps,) of the reference from weights that were ``moved`` in the last digit, by what was done.
+    ``moved`` has losses (steps,) of the reference from weights moved in the last digit, by the move.
     """
 
     own: np.ndarray | None = None
@@ -123,14 +123,14 @@ class Trained:
 
 
 def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> Trained | tuple[Failure, Whose]:
-    """A gated condition and its reference in a longer training, side by side, on batches of the data in its own order,
-    with the workload's usual rate, but without dropout; or why there is none, and whose failure that is.
+    """A gated condition and its reference in a longer training, side by side; or the failure, and whose it is. They
+    take batches of the data in its own order, with the workload's usual rate, but without dropout.
 
-    Each goes its own way. Where they part, the reference is trained again from moved weights until one of these parts
-    from it about as soon and as far, ``MOVED_TRAININGS`` times at most. What comes after that says nothing any more, so
-    they are trained once again, both from the reference's weights and with a fresh optimizer before every second step,
-    whose loss shows what the step before it did. A workload that makes rounding grow (``Gate.fed``) is trained in that
-    way only, before every step: the losses of ``resnet50`` are 0.06 apart after a single one.
+    Each goes its own way. Where they part, the reference is trained again from moved weights, ``MOVED_TRAININGS`` times
+    at most, until one training parts as soon and as far. Later steps then say nothing, so both are trained once again.
+    Every second step starts from the reference's weights with a fresh optimizer; the next step's loss shows its effect.
+    A workload that makes rounding grow (``Gate.fed``) is trained in that way only, with every step from given weights.
+    The losses of ``resnet50`` are 0.06 apart after a single step.
     """
     pair: dict[Whose, tuple[WorkerProcess, Job]] = {}
     whose: Whose = "condition"
@@ -191,18 +191,18 @@ def _retrain_reference(worker: WorkerProcess, job: Job, number: int, steps: int)
 
 
 class Gated(NamedTuple):
-    """A condition with what it and what its reference computed."""
+    """A condition with its results and its reference's."""
 
     condition: Condition
     computed: Computed
     expected: Computed
-    own: dict[str, Own]  # by how much arrays of the reference differ from themselves, where that was asked
+    own: dict[str, Own]  # differences of the reference's arrays from themselves, where that was asked
     surroundings: Surroundings
     job: Job  # of the trials
 
 
 def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) -> Certificate:
-    """The certificate of what was gated; ``set_for_it`` are environment variables that were set for the gate only."""
+    """The certificate of a gated condition; ``set_for_it`` are environment variables that were set for the gate."""
     condition, its = gated.condition, reference(gated.condition)
     certificate = compare.certify(
         condition, its, gated.computed, gated.expected, set_for_it, gated.job.hashes(), gated.own
@@ -256,8 +256,8 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Gen
 
 
 def _groups(conditions: list[Condition], references: Iterable[Condition]) -> list[list[Condition]]:
-    """All of them by the process that they share: references first, in the order in which the others ask for them, then
-    those that compile, which one core does; last those with most to do, which can be shared.
+    """All conditions by the process that they share. References come first, in the order in which they are looked for.
+    Conditions that compile follow, which one core does. Last come the largest groups, which can be shared.
     """
     others = _group_alike(one for one in conditions if one not in references)
     others.sort(key=lambda group: (group[0].mode == "eager", len(group)))
@@ -347,7 +347,7 @@ def _compute_groups(
     patience_s: float,
 ) -> Generator[tuple[Condition, Computed], None, None]:
     """The results of ``conditions``, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
-    before it: whatever it waits for is at work, or done.
+    before it: all that it waits for is at work, or done.
     """
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
     on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port
@@ -459,7 +459,7 @@ def _compute_group(
             yield condition, computed
             condition = group.take()
     except WorkerFailed as failure:
-        # One that does not even open fails for all that is left: starting it again for each would take for ever.
+        # A process that cannot even open fails for all that is left: a start for each would take for ever.
         while condition is not None:
             if worker is not None:
                 workers.surroundings[condition] = worker.surroundings

@@ -1,5 +1,5 @@
-"""The inputs of the equivalence gate: few samples, chosen so that what the data can contain is among them, and
-initial weights in which nothing is 0 or 1 only because training begins there.
+"""The inputs of the equivalence gate: few samples, chosen to show the cases of the data, and initial weights. No weight
+is 0 or 1 only because training begins there.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from benchlib.workloads import Samples, Workload
 BATCHES = DISTINCT_BATCHES  # that a worker holds
 
 LABELS, KINDS = 32, 4
-"""Of labels, and of another field with a number for each sample, each value is to be met if there are so many at most,
-else it is said how many were; of a field with several numbers for each sample, such as a mask, if there are so few.
+"""The most values of a field that are all to be met. ``LABELS``: of labels, and of fields with one number for each
+sample; beyond it the met ones are counted. ``KINDS``: of fields with several for each sample, such as a mask.
 """
 
 NO_LABEL = -1  # stands where there is none, and counts for none
 TO_MEET = "to_meet"  # the array that says which values the samples are to have, as JSON
-SPREAD = 0.05  # standard deviation of what is put on an array that begins as the same number everywhere
+SPREAD = 0.05  # standard deviation of the noise on an array that begins as the same number everywhere
 
 
 def prepare(condition: Condition, inputs: Path) -> Job:
@@ -47,9 +47,9 @@ def prepare(condition: Condition, inputs: Path) -> Job:
 
 
 def exercised_values(job: Job, batches: int) -> dict[str, bool]:
-    """The cases that a workload's data have, and whether the first so many batches of a prepared ``job`` do; empty
-    for an operator, whose inputs are drawn. Where a field has too many values to list them, its entry says how many of
-    them the batches have, such as "labels: 61 of 3,995" of words, and is met by all of them only.
+    """The cases of a workload's data, and whether the first so many batches of a prepared ``job`` have them. Empty for
+    an operator, whose inputs are drawn. A field with too many values to list has one entry with their number in the
+    batches, such as "labels: 61 of 3,995". It is met by all of them only.
     """
     if job.orders is None:
         return {}
@@ -65,7 +65,7 @@ def exercised_values(job: Job, batches: int) -> dict[str, bool]:
 
 
 def batches(job: Job) -> int:
-    """How many different batches a prepared ``job`` has, at most ``BATCHES`` of them."""
+    """The number of different batches of a prepared ``job``, at most ``BATCHES``."""
     arrays = files.arrays(job.data)
     if job.orders is None:
         return len(arrays["inputs"])
@@ -120,7 +120,7 @@ def _samples(arrays: Mapping[str, np.ndarray], workload: Workload) -> dict[str, 
 
 
 def _add_made_samples(every: dict[str, np.ndarray], workload: Workload, batch_size: int) -> dict[str, np.ndarray]:
-    """The samples, and behind them those that had to be made because none shows what the workload declares."""
+    """The samples, and behind them those that had to be made because none shows a case that the workload declares."""
     for one in workload.exercises.values():
         if one.made is not None and not one.shown(every).any():
             made = one.made({field: array[:batch_size] for field, array in every.items()})
@@ -136,8 +136,8 @@ def _rows(
     most: int,
     batch_size: int,
 ) -> dict[str, np.ndarray]:
-    """Samples for ``most`` places: each shows most of what no sample has shown before; of those, what fewer samples
-    have than there are places, or most of what none of its batch has; of those, most new values of the ``many`` fields.
+    """Samples for ``most`` places. Each shows the most cases that no sample before it has shown. Ties go to cases that
+    fewer samples have than there are places, or that its batch lacks. Then most new values of ``many`` fields decide.
     """
     shown = [*(one.shown(every) for one in workload.exercises.values()), *_values(every, values).values()]
     table = np.array(shown, dtype=float).reshape(-1, len(_first_field(every))).T
@@ -173,7 +173,7 @@ class _Unmet:
         self._unmet = values != NO_LABEL
 
     def shares(self) -> np.ndarray:
-        """For each sample how many of them it has, as a share of the most that it could have."""
+        """For each sample the number of them that it has, as a share of the most that it could have."""
         return (self._unmet[self._places] & ~self._repeated).mean(axis=1)
 
     def meet(self, sample: int) -> None:
@@ -181,7 +181,7 @@ class _Unmet:
 
 
 def _values(samples: Samples, values: Mapping[str, list[int]]) -> dict[str, np.ndarray]:
-    """Which samples have which value of the fields that have few."""
+    """For each value of the fields with few values: the samples that have it."""
     return {
         f"{field} {value}": (samples[field] == value).reshape(len(samples[field]), -1).any(axis=1)
         for field, some in values.items()
@@ -194,8 +194,8 @@ def _first_field(samples: Samples) -> np.ndarray:
 
 
 def _weights(job: Job, inputs: Path) -> Path:
-    """The initial weights of ``job``, but none that is the same number everywhere: a bias that is not 0 shows where it
-    is added, whether it decays and what is done to its gradient.
+    """The initial weights of ``job``, but no array that is the same number everywhere. A bias that is not 0 shows where
+    it is added, whether it decays, and how its gradient is treated.
     """
     folder = Path(inputs) / f"{job.weights.name}-uneven"
     if not folder.exists():

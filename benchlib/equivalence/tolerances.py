@@ -34,25 +34,25 @@ TOLERANCES = {
     "gradients": 1e-4,
     "first loss": 1e-5,
     "losses": 1e-5,
-    "updates": 1e-4,  # what steps add to the trained weights
-    "state": 1e-4,  # what they add to the rest, such as running statistics
+    "updates": 1e-4,  # the steps' changes of the trained weights
+    "state": 1e-4,  # their changes of the rest, such as running statistics
     "evaluation outputs": 1e-4,
     "predictions": 0.0,  # the share that is not the same
     "repetition": 1e-5,  # the first trial against itself
-    "optimizer": 1e-3,  # what it adds of given gradients, see ``compare._of_probe``
+    "optimizer": 1e-3,  # its changes from given gradients, see ``compare._probe_differences``
 }
 """Largest relative difference allowed on the CPU, in fp32. Between frameworks with equal models it is about 1e-6."""
 
 DEEP = {"outputs": 2, "gradients": 5, "updates": 5, "8 steps with dropout": 3, "8 steps in a row": 10}
 """So many times that is allowed for a model that makes rounding grow (``Gate.fed``). PyTorch's ``resnet50`` and
-``googlenet``, from weights that are moved by 8 units in the last digit, or in the lane ``tuned``, differ from
-themselves by up to 1.2e-5 in outputs and 2e-4 in gradients where they meet no kink. Eight steps of ``googlenet`` with
-other masks move a bias by up to 1.9 times as much, of ``resnet50`` in the lane ``tuned`` by 1.1 times.
+``googlenet`` differ from themselves where weights are moved by 8 units in the last digit, or in the lane ``tuned``.
+Without a kink it is by up to 1.2e-5 in outputs and 2e-4 in gradients. Eight steps of ``googlenet`` with other masks
+move a bias by up to 1.9 times as much. Those of ``resnet50`` in the lane ``tuned`` do so by 1.1 times.
 """
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
 """The same on an NVIDIA GPU, whose libraries sum in other orders. TF32 is off in the gate
-(``benchlib.provenance.knobs.GATE``). Not set from a run on a GPU; what one showed is in docs/gallery/gpu.
+(``benchlib.provenance.knobs.GATE``). Not set from a run on a GPU; the results of one are in docs/gallery/gpu.
 """
 
 HALF_TOLERANCES = {
@@ -67,8 +67,8 @@ HALF_TOLERANCES = {
     "repetition": 1e-2,
     "optimizer": 1e-3,
 }
-"""The same on an NPU, which may round fp32 products to 10 bits after the point (HF32), and where nothing switches that
-off in the gate yet. Never run on Ascend.
+"""The same on other devices, such as an NPU, which may round fp32 products to 10 bits after the point (HF32). Nothing
+switches that off in the gate yet. Never run on Ascend.
 """
 
 MIXED_TOLERANCES = {
@@ -84,11 +84,11 @@ MIXED_TOLERANCES = {
     "fp16": {"outputs": 0.008, "gradient size": 0.5, "update size": 0.25, "losses": 0.06, "repetition": 0.008},
 }
 """The largest relative differences that mixed precision may have from fp32: of outputs about 16 roundings. Of gradients
-each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go:
-rounding as coarse as that meets kinks in every batch and turns single gradients another way, those of ``cnn`` by 0.1 of
-the largest. This is there to find a wrong cast, a loss that is scaled twice, gradients that were not unscaled or a
-step that is left out. Mixed precision is certified only where the same framework, mode, device and lane are in fp32,
-too. Which words are decoded is not asked, where rounding decides near ties.
+each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go.
+Rounding as coarse as that meets kinks in every batch and turns single gradients another way, those of ``cnn`` by 0.1 of
+the largest. The check is there to find a wrong cast, a loss scaled twice, gradients not unscaled or a missing step.
+Mixed precision is certified only where the same framework, mode, device and lane are in fp32, too. Decoded words are
+not compared, because rounding decides near ties.
 """
 
 DROPOUT_TOLERANCES = {
@@ -96,64 +96,64 @@ DROPOUT_TOLERANCES = {
     "dropout sizes": 0.0,  # more or fewer numbers that they are given than the reference's
     "dropout inputs": 0.1,  # relative difference of these, root mean square; other masks in places before make 2 %
     "dropout share": 5.0,  # standard deviations by which the share of zeros is off
-    "dropout scale": 1e-4,  # relative difference of what is left from 1 / (1 - p) of what it was
+    "dropout scale": 1e-4,  # relative difference of the numbers left from their inputs times 1 / (1 - p)
     "dropout masks": 6.0,  # standard deviations by which neighbours are dropped together more or less often
     "dropout repeats": 0.0,  # the same dropped in two passes, or in two places
     "dropout in steps": 1.0,  # times the losses of steps from the same weights are less apart than ``DROPS``
     # By how much steps in a row move weights (three with dropout: all together) farther than the reference's, or less
-    # far; three with other masks by up to 0.13 in all workloads, without momentum by 0.87.
+    # far. Three with other masks do so by up to 0.13 in all workloads, without momentum by 0.87.
     "3 steps with dropout": 0.5,
     "8 steps with dropout": 1.0,
     "3 steps in a row": 0.05,
     "8 steps in a row": 0.05,
     "evaluation repeats": 0.0,  # relative difference of two evaluations of the same batch
 }
-"""Of dropout at work, and of steps in a row."""
+"""Tolerances of dropout at work, and of steps in a row."""
 
 MIXED_DROPOUT_TOLERANCES = {"dropout scale": 0.03, "3 steps in a row": 0.25, "8 steps in a row": 0.5}
-"""What is another in mixed precision. 1 / (1 - p) is rounded, and what it is multiplied with: up to 0.01 in ``cnn``,
-``gcn``, ``seq2seq`` and ``bert``; where nothing is scaled it is off by p. Steps move a weight as far as ``update size``
-of ``MIXED_TOLERANCES`` allows, and in eight twice that: those of ``resnet50`` in JAX, in bf16, by up to 0.08 and 0.21
-more or less, of ``gru`` by 0.002. ``googlenet``, and ``resnet50`` in other frameworks, have not been tried.
+"""The tolerances that differ in mixed precision. The factor 1 / (1 - p) and the number that it scales are rounded: up
+to 0.01 in ``cnn``, ``gcn``, ``seq2seq`` and ``bert``. Where nothing is scaled it is off by p. Steps move a weight as
+far as ``update size`` of ``MIXED_TOLERANCES`` allows, and in eight twice that. Those of ``resnet50`` in JAX, in bf16,
+differ by up to 0.08 and 0.21, of ``gru`` by 0.002. ``googlenet``, and ``resnet50`` elsewhere, have not been tried.
 """
 
 DROPS = 2e-5
-"""By how much, relatively, the losses of a few steps from the same weights and batch are apart, at least, where the
-steps drop other numbers each time: those of ``gcn``, which are means over many nodes, are by 1e-3, of the others by
-1e-2; rounding makes it 1e-6 at most.
+"""The least relative difference of the losses of a few steps from the same weights and batch, where the steps drop
+other numbers each time. The losses of ``gcn``, which are means over many nodes, differ by 1e-3, those of the others
+by 1e-2; rounding makes it 1e-6 at most.
 """
 
 TRAINING = {"cpu": 1e-4, "cuda": 1e-3}
-"""By how much, relatively, a loss may differ in a longer training, where rounding adds up over its steps: 50 steps of
+"""The relative difference allowed of a loss in a longer training, where rounding adds up over its steps. 50 steps of
 ``cnn`` and ``lstm`` in MindSpore stay within 6e-7 of PyTorch's. On other devices 3e-2.
 """
 
 NEGLIGIBLE = 1e-3
 """Arrays are compared relative to their own largest value, or to this share of the largest in their group if that is
-more: the gradient of a bias that the next layer cancels is rounding noise, and has no relative precision.
+more. The gradient of a bias that the next layer cancels is rounding noise, and has no relative precision.
 """
 
 ROUNDING = 2.0**-22
-"""Of a weight, by so much of its size two frameworks may part in each step: each rounds twice, its decay and its
-update, by half a unit in the last of 24 digits. What a step adds cannot be known better.
+"""The share of a weight's size by which two frameworks may part in each step. Each rounds twice, its decay and its
+update, by half a unit in the last of 24 digits. A step's change cannot be known better.
 """
 
 OWN = 2.0
-"""A difference is forgiven where the reference differs from itself by as much, to this factor: both are the outcome of
+"""A difference is forgiven where the reference differs from itself by as much, to this factor. Both are the outcome of
 chance, which way a few numbers were rounded. One that is many times smaller or larger has another reason.
 """
 
 LEFT = 256.0
-"""A gradient below ``NEGLIGIBLE`` that is at most so many times what rounding does to it counts as 0. Sums of equal
-numbers are rounded the same way again and again: of a bias that batch normalisation cancels up to 20 times as much was
-left. Where no kink was met, all others were 2,000 times as large or more in ``resnet50``, 28,000 times in
-``googlenet``, 240,000 times in ``cnn``, ``bert``, ``gcn``, ``gru`` and ``lstm``.
+"""A gradient below ``NEGLIGIBLE`` that is at most so many times rounding's effect on it counts as 0. Sums of equal
+numbers are rounded the same way again and again. Of a bias that batch normalisation cancels up to 20 times as much was
+left. Where no kink was met, all others were 2,000 times as large or more in ``resnet50``, and 28,000 times in
+``googlenet``. They were 240,000 times as large in ``cnn``, ``bert``, ``gcn``, ``gru`` and ``lstm``.
 """
 
 
 def explains(own: float, difference: float, left: float = math.inf) -> bool:
-    """Is a difference of the reference from itself of the size of the difference of a condition from it? Of what counts
-    as 0: is the difference no more than rounding leaves?
+    """Is a difference of the reference from itself of the size of a condition's difference from it? Of an array that
+    counts as 0: is the difference no more than rounding leaves?
     """
     return difference <= LEFT * own if left <= LEFT else difference / OWN <= own <= OWN * difference
 

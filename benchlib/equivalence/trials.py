@@ -1,9 +1,9 @@
-"""The requests of the gate to one condition's worker: trials, the first of them again, a probe of what trials do
-not see; and of the reference's, where a difference has to be explained.
+"""The requests of the gate to one condition's worker, and to the reference's, where a difference has to be explained.
+They are trials, the first of them again, and a probe of behaviour that trials do not show.
 
-A condition makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed, the
-reference makes that trial again from weights rounded another way, then in its other lane, until that explains it; and
-where it explains a difference in every trial, more trials are made, until there are no more.
+A condition makes ``LEAST_TRIALS`` trials and the first of them again. Where a difference is too large, the reference
+repeats that trial, with weights rounded another way or in the other lane, until that explains it. Where rounding
+explains a difference in every trial, more trials are made, until there are no more.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ STEPS = 3  # of all trials but the first: momentum shows from the second on
 LEAST_TRIALS = 2
 
 MOVED = 32
-"""Times that the reference makes a trial again, at most, from weights that are moved in the last digit, at random: what
-it takes to meet, by chance, a ReLU or a pooling window that rounding sends another way. In trials of ``googlenet`` 24
-draws by 8 units met each way at least twice. What moves its outputs by more than a condition's may explains nothing.
+"""Times that the reference makes a trial again, at most, from weights that are moved in the last digit, at random. So
+many meet, by chance, a ReLU or a pooling window that rounding sends another way. In trials of ``googlenet`` 24 draws by
+8 units met each way at least twice. A move beyond the tolerance of a condition's outputs explains nothing.
 """
 
 ZERO_MOVED = 5  # times that both make a trial again from moved weights: is a gradient 0 but for rounding?
@@ -46,7 +46,7 @@ RECORDS = (1, 2, 3, 10, 30, 99, 105)
 """Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes later."""
 
 Arrays = dict[str, np.ndarray]
-Computed = Arrays | Failure  # what a condition computed, arrays by name; or why it failed
+Computed = Arrays | Failure  # a condition's results, arrays by name; or its failure
 
 
 def run_trials(
@@ -57,8 +57,8 @@ def run_trials(
     expected: Callable[[], Computed | None],
     rounded: Rounded,
 ) -> tuple[Arrays, dict[str, Own]]:
-    """Run a gated ``condition``: trial after trial, the first again, and what trials do not see; and by how
-    much arrays of the ``reference`` differ from themselves. ``expected`` waits for what that computed, see ``gate``.
+    """Run a gated ``condition``: trial after trial, the first again, and the probe. Return its arrays, and how much the
+    ``reference``'s differ from themselves. ``expected`` waits for the reference's results, see ``gate``.
     """
     workload = workloads.load(condition.workload)
     recording.require_inputs(worker, job, worker.ask("build", **job.document()))
@@ -69,7 +69,7 @@ def run_trials(
         if trial >= LEAST_TRIALS and not beside.has_unseen_array():
             break
         arrays |= beside.add(_trial(worker, job, trial), trial)
-    if workload.kind != "training":  # what is kept of a batch, for the next time, is wrong for other weights
+    if workload.kind != "training":  # a result kept of a batch, for the next time, is wrong for other weights
         met = samples.batches(job)  # the number of a trial that takes the first batch again, with larger weights
         arrays |= beside.add(_trial(worker, job, met), met)
     if "repetition" in tolerances(condition):
@@ -127,13 +127,13 @@ class _Beside:
 
 class Rounded:
     """The references again, from weights that are rounded another way, or in their other lane, whose sums have another
-    order: in processes of their own, started where they are first asked for.
+    order. Each has a process of its own, started at its first request.
     """
 
     def __init__(self, start: Callable[[Condition], WorkerProcess], prepare: Callable[[Condition], Job]) -> None:
         self._start, self._prepare = start, prepare
         self._lock = threading.Lock()
-        self._at_work: dict[tuple[str, str], tuple[WorkerProcess, Condition | None]] = {}  # and what is built there
+        self._at_work: dict[tuple[str, str], tuple[WorkerProcess, Condition | None]] = {}  # and the one built there
         self._own: dict[tuple[Condition, int, str], dict[str, Own]] = {}
 
     def explain(
@@ -144,8 +144,8 @@ class Rounded:
         allowed: Mapping[str, float],
         own: Mapping[str, Own],
     ) -> dict[str, Own]:
-        """``own`` and by how much arrays of the reference differ from themselves in the trials in which something is
-        beyond what is ``allowed`` and what ``own`` explains; no more is tried than explains it.
+        """``own``, and how much the reference's arrays differ from themselves in trials with a difference that is
+        neither ``allowed`` nor explained by ``own``. No more is tried than explains it.
         """
         nearest = dict(own)
         with self._lock:
@@ -176,7 +176,7 @@ class Rounded:
             try:
                 arrays = self._run_trial(reference.but(lane=lane), trial, moved)
             except WorkerFailed as failure:  # it explains nothing, and is not the condition's failure
-                say(f"The reference {reference}, {by}, could not be asked what rounding does: {failure}")
+                say(f"The reference {reference}, {by}, could not show the effect of rounding: {failure}")
                 return None
             allowed = tolerances(reference)
             own = compare.own_differences(arrays, expected, allowed, by)
@@ -215,8 +215,8 @@ def describe_rounding(lane: str, moved: int) -> str:
 
 
 def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: bool = False) -> Arrays:
-    """The first is the shorter one: made again behind the others, it then shows what was left of them, in one step. A
-    model that makes rounding grow from step to step takes one in all of them: the probe shows what more would.
+    """The first is the shorter one: made again behind the others, it shows in one step the traces that they left. A
+    model that makes rounding grow from step to step takes one in all of them: the probe shows the effect of more.
     """
     file = worker.scratch / "computed.npz"
     longer = trial >= min(1, samples.batches(job) - 1) and not workloads.load(job.condition.workload).gate.fed
@@ -239,16 +239,16 @@ def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
 
 
 def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
-    """Read the results; of a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
-    state of the first process, which must be those of the whole batch. A gradient or trained weight that
-    differs in another process is nan.
+    """Read the results. Of a group they are the outputs of all parts of the batch, and the mean of their losses.
+    Gradients and state are those of the first process, and must be the whole batch's. A gradient or trained weight
+    that differs in another process is nan.
     """
     if world_size == 1:
         return worker.arrays(file)
     parts = [worker.arrays(Path(f"{file}.{rank}.npz")) for rank in range(world_size)]
     shapes = [{name: array.shape for name, array in part.items()} for part in parts]
     if unlike := sorted({name for shape in shapes for name, _ in shape.items() ^ shapes[0].items()}):
-        raise worker.give_up(f"wrote what cannot be used: its processes differ in {', '.join(unlike[:3])}")
+        raise worker.give_up(f"wrote unusable results: its processes differ in {', '.join(unlike[:3])}")
     made = dict(parts[0])
     for name in made:
         quantity = name.partition("/")[2].partition(":")[0]

@@ -1,7 +1,7 @@
 """The frameworks: one file each, with one class that a worker uses to build a workload and run its steps.
 
-Only ``frameworks/X.py`` and ``workloads/*/X.py`` import framework X. This module imports none; it says what a
-framework file must offer (:class:`Session`) and which there are.
+Only ``frameworks/X.py`` and ``workloads/*/X.py`` import framework X. This module imports none; it defines the interface
+of a framework's file (:class:`Session`) and lists these files.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ else:
     Protocol = object  # Python 3.7 has none
 
 LOSS_SCALE = 2.0**16
-"""What the loss is scaled by in fp16 at first, as PyTorch's ``GradScaler`` has it; the first steps may overflow with
-it, and are left out then.
+"""The first scale of the loss in fp16, as PyTorch's ``GradScaler`` has it. The first steps may overflow with it, and
+are left out then.
 """
 
 GRADIENT_SCALE = 2.0**10
@@ -41,7 +41,7 @@ class Session(Protocol):
     """The interface of a framework to a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
 
     Construction selects device, mode and precision and sets ``knobs`` (see ``benchlib.provenance.knobs``), for the
-    whole process; one that the framework does not have is a BenchlibError. Nothing here times anything.
+    whole process. A choice that the framework does not have is a BenchlibError. Nothing here times anything.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Session(Protocol):
         """
 
     def agree(self, value: float) -> float:
-        """The mean of what the processes of the group give, the same for each."""
+        """The mean of the values that the processes of the group give, the same for each."""
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the framework's file of the workload."""
@@ -78,7 +78,7 @@ class Session(Protocol):
         """Queue one step; return its loss (an operator: its output), still on the device. Does not wait."""
 
     def synchronize(self) -> None:
-        """Wait until all queued work is done. What a clock reads after this includes all of it."""
+        """Wait until all queued work is done. A clock's reading after this includes all of it."""
 
     def mark(self) -> Any:
         """An event in the device's queue, after all that is queued now; None on the CPU."""
@@ -93,7 +93,7 @@ class Session(Protocol):
 
     def predictions(self, batch: Any) -> np.ndarray:
         """The predictions for a batch's inputs, in evaluation behaviour: the classes of its first output, or
-        what ``predict`` of the workload's file says.
+        the result of ``predict`` of the workload's file.
         """
 
     def gradients(self, batch: Any) -> dict[str, np.ndarray]:
@@ -103,18 +103,17 @@ class Session(Protocol):
         """
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
-        """So many steps of the optimizer alone, as :meth:`step` takes them, clipping and schedule included, in fp32:
-        each with the next of the given ``gradients`` (by the workload's names of trained weights), which take turns,
-        in place of the loss's. Where they are of some weights only, always the same since the last :meth:`load`, the
-        others stay as they are. Only of a workload that trains.
+        """Take so many steps of the optimizer alone, as :meth:`step` does, clipping and schedule included, in fp32. The
+        given ``gradients`` (by the workload's names of trained weights) take turns in place of the loss's. They may be
+        of some weights only, always the same since the last :meth:`load`; the others stay as they are. Only of a
+        workload that trains.
         """
 
     def dropouts(self, batch: Any, training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Every dropout that the model's forward pass goes through, and with ``training`` the loss behind it, in order:
-        what it is called in messages, what went in, and what came out; with ``training`` in the behaviour that a step
-        finds the model in, else in evaluation's.
-        Of dropout inside another operator, such as an attention's: what it dropped of, and what it left. Empty where
-        there is none. Weights and running statistics stay as they were.
+        """Every dropout that the model's forward pass goes through, and with ``training`` the loss behind it, in order.
+        Each has its name in messages, its input and its output. With ``training`` the model behaves as in a step, else
+        as in evaluation. Dropout inside another operator, such as an attention's, has its own input and output, not the
+        operator's. Empty where there is none. Weights and running statistics stay as they were.
         """
 
     def to_numpy(self, value: Any) -> np.ndarray:
@@ -130,7 +129,7 @@ class Session(Protocol):
 
     @staticmethod
     def versions() -> dict[str, str]:
-        """The framework's version and that of what it computes with (oneDNN, CUDA, cuDNN ...), by name."""
+        """The versions of the framework and of its libraries for computing (oneDNN, CUDA, cuDNN ...), by name."""
 
 
 def names() -> list[str]:
@@ -146,7 +145,7 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 
 def of_workload(workload: Workload) -> list[str]:
-    """The frameworks that a workload has a file for; what else lies beside these files helps one of them."""
+    """The frameworks that a workload has a file for; any other file beside these helps one of them."""
     there = names()
     return [name for name in workload.frameworks() if name in there]
 
@@ -158,13 +157,13 @@ def file(name: str) -> Path:
 
 @functools.lru_cache(maxsize=None)
 def _file(name: str, folders: tuple[tuple[str, int], ...]) -> Path:
-    """Looked for once, until something is added: every choice of every condition is held against what it declares."""
+    """Looked for once, until something is added: every choice of every condition is held against its declarations."""
     paths = (Path(folder, f"{name}.py").resolve() for folder, _ in folders)
     return next(path for path in paths if path.exists())
 
 
 def _folders() -> tuple[tuple[str, int], ...]:
-    """Where files of frameworks are, and when something was last added there."""
+    """The folders of frameworks' files, and the time of the last addition to each."""
     return tuple((path, os.stat(path).st_mtime_ns) for path in __path__)
 
 
@@ -175,7 +174,7 @@ def title(name: str) -> str:
 
 def package(name: str) -> str:
     """The Python package that framework ``name`` is imported as: ``PACKAGE`` of its file. It is read as a literal,
-    without importing the file, as the title and what follows.
+    without importing the file, like the title and the constants below.
     """
     return _read_constant(name, "PACKAGE")
 
@@ -206,8 +205,8 @@ def modes(name: str) -> tuple[str, ...]:
 
 def precisions(name: str) -> tuple[str, ...]:
     """The precisions that it has a code path for, ``fp32`` first: ``PRECISIONS``, by default that alone. The others are
-    mixed: the type before a ``-`` is what the framework's own rules compute in where they see fit, what comes after it
-    the name of these rules.
+    mixed. The type before a ``-`` is the one that the framework's own rules choose for some operations. The part after
+    it is the name of these rules.
     """
     return _read_constant(name, "PRECISIONS", ("fp32",))
 
@@ -226,7 +225,7 @@ def knobs(name: str) -> tuple[dict[str, Any], ...]:
 
 
 def variables(name: str) -> tuple[str, ...]:
-    """How the names begin of environment variables that it heeds: ``VARIABLES``, by default none."""
+    """The prefixes of the environment variables that it heeds: ``VARIABLES``, by default none."""
     return _read_constant(name, "VARIABLES", ())
 
 

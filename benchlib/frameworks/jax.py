@@ -2,20 +2,20 @@
 for minutes on one NVIDIA H200 (docs/gallery/gpu), else on CPUs.
 
 Graph mode is ``jax.jit`` of the whole step (forward, loss, gradients and update) over dictionaries of arrays, whose
-memory is donated: what flax calls the functional training loop, which spares each step the walk through the model's
-objects. Eager mode dispatches the same step operation by operation, the loops of recurrent layers aside, which are one
-compiled operation each: one looks for an error that way in JAX, and does not train; it is here because its ratio says
-what compilation is worth. Outputs and predictions are compiled as steps are.
+memory is donated. This is flax's functional training loop, which spares each step the walk through the model's objects.
+Eager mode dispatches the same step operation by operation; only the loops of recurrent layers are one compiled
+operation each. In JAX it serves to find errors, not to train; it is here because its ratio shows the worth of
+compilation. Outputs and predictions are compiled as steps are.
 
 Mixed precision is flax's: each layer computes in its ``dtype``, its weights stay fp32. That is bf16 alone: fp16, which
 needs a scaled loss (``flax.training.dynamic_scale``), is for GPUs, and is not written.
 
 ``nnx.Conv`` wants the channels innermost: batches are laid out so off the clock, and weights when they are loaded.
 
-JAX documents no setting for its number of threads on the CPU: it takes the cores that its process may use (its XLA
-reads ``PJRT_NPROC``, which no lane sets). It hands out no events of a device's queue, so that blocks have no time by a
-GPU's clock. It trains on more data at once by several devices in one process, on the CPU, too: that is not what
-processes of a launcher do, and there is no ``LAUNCHER``.
+JAX documents no setting for its number of threads on the CPU: it takes the cores that its process may use. Its XLA
+reads ``PJRT_NPROC``, which no lane sets. It hands out no events of a device's queue, so that blocks have no time by a
+GPU's clock. Data-parallel training in JAX uses several devices in one process, on the CPU, too. A launcher's processes
+do not work that way, so there is no ``LAUNCHER``.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ _NAMES = {  # by type of module: flax's name to the workload's, where they diffe
 }
 
 Place = tuple[str | int, ...]
-"""Of a variable in a model."""
+"""The path of a variable in a model."""
 
 Arrays = dict[str, Array]
 
@@ -220,7 +220,7 @@ class Session:
                 return gradients(trained, kept, batch) if backward else forward(trained, kept, batch[0])
 
         self._step = self._compile(step, donate_argnums=(0, 1, 2) if self._trains else ())
-        of_step = not self._trains and backward  # what is measured is what is compared
+        of_step = not self._trains and backward  # the measured step is the compared one
         self._gradients = self._step if of_step else self._compile(gradients)
         self._outputs = {training: self._compile(partial(self._run, training=training)) for training in (True, False)}
         self._predict = self._compile(self._decode) if hasattr(module, "predict") else None
@@ -271,7 +271,7 @@ class Session:
 
     def outputs(self, batch: tuple[Array, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
-        if not self._trains and training:  # an operator's step is its output: this is what is measured
+        if not self._trains and training:  # an operator's step is its output, and is measured
             outputs, *_ = jax.block_until_ready(self._step(self._trained, self._kept, batch))
         else:
             inputs = batch[: -self._targets]
@@ -321,7 +321,7 @@ class Session:
         for _, module in nnx.iter_modules(model):
             if type(module) is nnx.Dropout:
                 module.__class__ = Seen
-        if training:  # operation by operation: what is compiled cannot be looked into
+        if training:  # operation by operation: nothing can look into compiled code
             self._module.loss(model, batch)
         else:
             model(*batch[: -self._targets])
@@ -329,8 +329,8 @@ class Session:
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
     def to_numpy(self, value: Array) -> np.ndarray:
-        """An array that the model handed out, such as what :meth:`step` returned, as a float32 copy; of images the
-        channels come first, as in what :meth:`put` gets.
+        """An array that the model handed out, such as the result of :meth:`step`, as a float32 copy. Images have their
+        channels first, as in the arrays for :meth:`put`.
         """
         return _channels_first(_copy(value))
 
@@ -355,8 +355,8 @@ class Session:
 
     @staticmethod
     def versions() -> dict[str, str]:
-        """The versions of JAX, of its compiled part, of the libraries that models and optimizers are from, and of what
-        it computes with on a GPU.
+        """The versions of JAX, of its compiled part, of the libraries of models and optimizers, and of JAX's libraries
+        for GPUs.
         """
         versions = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "flax", "optax")}
         for name in _BUILT_WITH:
@@ -374,7 +374,7 @@ class Session:
         return jax.jit(function, **how) if self._graph else function
 
     def _split(self, model: nnx.Module) -> None:
-        """Take a model apart: its structure in training and in evaluation, its weights, and what else changes."""
+        """Take a model apart: its structure in training and in evaluation, its weights, and its other variables."""
         model.eval()
         evaluating = nnx.graphdef(model)
         model.train()
@@ -394,7 +394,7 @@ class Session:
 
     @staticmethod
     def _state_of(model: nnx.Module) -> Arrays:
-        """The state of a model beside its weights: running statistics, and how often dropout has drawn."""
+        """The state of a model beside its weights: running statistics, and the numbers of dropout's draws."""
         kept = nnx.state(model, nnx.Not(nnx.Param))
         return {_key(path): variable.get_value() for path, variable in nnx.to_flat_state(kept)}
 
@@ -427,7 +427,7 @@ class Session:
 
 
 class _Layout:
-    """Where a weight of the workload is in the model, and how it is laid out there."""
+    """The place of a weight of the workload in the model, and its layout there."""
 
     def __init__(self, path: Place, variable: nnx.Variable, module: nnx.Module) -> None:
         self.key, self.shape = _key(path), variable.get_value().shape

@@ -3,8 +3,8 @@
 Eager mode is PyNative. Graph mode is GRAPH_MODE, with ``mindspore.jit`` of the whole step: forward, loss, gradients and
 update. MindSpore prints on standard output, and leaves ``rank_0/`` in the working directory when a compilation fails.
 
-Mixed precision is ``auto_mixed_precision`` of the model at the level that the precision names; with fp16 the loss is
-scaled by a ``DynamicLossScaler`` with the constants of PyTorch's.
+Mixed precision is ``auto_mixed_precision`` of the model at the level that the precision names. With fp16 a
+``DynamicLossScaler`` with the constants of PyTorch's scales the loss.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ KNOBS = (
             "each operator is run before the next is taken: as installed, threads that hand operators on to each other "
             "wait in loops, which on few cores takes the cores from the work itself. Measured on 2 cores only"
         ),
-        "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/training.md has what it does to each model",
+        "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/training.md has its effect on each model",
         "by_session": True,
     },
 )
@@ -145,7 +145,7 @@ class Session:
         return communication.get_rank(), communication.get_group_size()
 
     def agree(self, value: float) -> float:
-        """The mean of what the processes give."""
+        """The mean of the processes' values."""
         return float(ops.AllReduce()(Tensor([value], ms.float32)).asnumpy()[0]) / communication.get_group_size()
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
@@ -166,7 +166,7 @@ class Session:
         check_trained(f"{workload.name} in mindspore", workload.weights(values), self._trained)
         self._optimizer_state = []
 
-        # What jit compiles below is a ``def`` of its own each, because MindSpore reads their source.
+        # Each function for jit below has a ``def`` of its own, because MindSpore reads their source.
         if self._trains:
             self._optimizer = optimizer = module.optimizer(built, values, learning_rate)
             rates = [group["lr"] for group in getattr(optimizer, "param_groups", [])]  # get_parameters() has them not
@@ -235,12 +235,12 @@ class Session:
         self._step = ms.jit(step) if self._graph else step
         self._gradients = ms.jit(gradients) if self._graph else gradients
         if not self._trains and values["passes"] == "forward+backward":
-            self._gradients = self._step  # what is measured is what is compared
+            self._gradients = self._step  # the measured step is the compared one
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for mindspore", self._shapes, {name: array.shape for name, array in weights.items()})
-        # copy_ and not set_data, which cuts a parameter off from what was compiled before, without a word. So it is
+        # copy_ and not set_data, which cuts a parameter off from earlier compiled code, without a word. So it is
         # in eager mode too, because MindSpore's optimizers are compiled.
         for name, parameter in (self._trained | self._untrained).items():
             parameter.copy_(Tensor(weights[name]))
@@ -296,7 +296,7 @@ class Session:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         if not self._trains and training:
             with self._restore_untrained():
-                return (self.to_numpy(self.step(batch)),)  # an operator's step is its output: this is what is measured
+                return (self.to_numpy(self.step(batch)),)  # an operator's step is its output, and is measured
         with self._restore_untrained(), self._set_training(training):
             found = self._model(*batch[: -self._targets])
             return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
@@ -305,7 +305,7 @@ class Session:
         """The predictions for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
-        self._built.set_train(False)  # what decodes asks the model's parts, and has no place for casts at its ends
+        self._built.set_train(False)  # decoding asks the model's parts, and has no place for casts at its ends
         found = self._module.predict(self._built, batch[: -self._targets]).asnumpy()
         self._built.set_train(self._training)
         return found
@@ -325,7 +325,7 @@ class Session:
         if gradients[0].keys() != set(self._part[1]):
             self._take_part(gradients[0])
         update, order = self._part
-        # mutable, or these would be constants of what is compiled for them.
+        # mutable, or these would be constants of the code compiled for them.
         ready = [ms.mutable(tuple(Tensor(one[name]) for name in order)) for one in gradients]
         for number in range(steps):
             update(ready[number % len(ready)])
@@ -350,8 +350,8 @@ class Session:
         return ms.jit(update) if self._graph else update, order
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
-        own code, which runs in eager mode for this, because nothing can look into a graph.
+        """The input and the output of each dropout of a forward pass and, in training, of the loss. The model's own
+        code runs in eager mode for this, because nothing can look into a graph.
         """
         ms.set_context(mode=ms.PYNATIVE_MODE)
         try:
@@ -367,7 +367,7 @@ class Session:
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
     def to_numpy(self, value: Tensor) -> np.ndarray:
-        """A tensor, such as what :meth:`step` returned, as a float32 copy."""
+        """A tensor, such as the result of :meth:`step`, as a float32 copy."""
         return value.asnumpy().astype(np.float32, copy=True)
 
     def settings(self) -> dict[str, str | int | float | bool]:
@@ -417,7 +417,7 @@ class Session:
             return model
         name, _, level = self._precision.partition("-")
         mixed = ms.amp.auto_mixed_precision(model, level, _MIXED[name])
-        # O2 and O3 put a cell around the model, which casts what comes out. A loss may ask the model for its parts.
+        # O2 and O3 put a cell around the model, which casts its outputs. A loss may ask the model for its parts.
         if mixed is not model:
             own = {name: value for name, value in vars(model).items() if name not in vars(mixed)}
             for name, part in {**own, **model.name_cells()}.items():
@@ -449,7 +449,7 @@ class Session:
 
 @contextmanager
 def _record_dropouts() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
-    """Sees each call of an operator that drops, a cell's or a model's own: its name, what went in, what came out."""
+    """Record each call of an operator that drops, a cell's or a model's own: its name, its input and its output."""
     seen: list[tuple[str, Tensor, Tensor]] = []
     call = ops.Primitive.__call__
 
@@ -482,7 +482,7 @@ def _named_parameters(model: nn.Cell) -> dict[str, Parameter]:
 
 
 def _initial(parameters: Iterable[Parameter]) -> list[tuple[Parameter, np.ndarray]]:
-    """Each parameter and its present value; what is the same everywhere, such as zeros, takes no memory."""
+    """Each parameter and its present value; one that is the same everywhere, such as zeros, takes no memory."""
     found = []
     for parameter in parameters:
         value = parameter.asnumpy()

@@ -1,7 +1,7 @@
 """Apache MXNet, with Gluon: builds a workload and runs its steps. Run on the CPU only so far.
 
 Eager mode is imperative Gluon. Graph mode is ``hybridize(static_alloc=True, static_shape=True)`` of forward and loss
-together (an operator: of its block); the optimizer's step stays outside, as it does wherever Gluon's ``Trainer`` is
+together (an operator: of its block). The optimizer's step stays outside, as it does wherever Gluon's ``Trainer`` is
 used. Evaluation, and a training model's ``outputs``, run the model's own code.
 
 In both modes an operation is queued for MXNet's engine, whose threads compute it; Python goes on meanwhile.
@@ -57,7 +57,7 @@ KNOBS = (
             "MXNet takes half of the processors on x86 unless a number is set, because it takes two for one core: "
             "of two cores one, where the others take both"
         ),
-        "source": "MXNet's src/engine/openmp.cc; docs/mxnet.md has what it gives",
+        "source": "MXNet's src/engine/openmp.cc; docs/mxnet.md has its effect",
     },
     {
         "name": "subgraph_backend",
@@ -70,14 +70,14 @@ KNOBS = (
             "oneDNN computes convolution, batch normalisation, ReLU and sum as one operator, where nothing goes back; "
             "MXNET_SUBGRAPH_BACKEND, which is on as installed, does so for Symbol only, not for Gluon"
         ),
-        "source": "MXNet documentation, 'HybridBlock.hybridize'; docs/mxnet.md has what it gives",
+        "source": "MXNet documentation, 'HybridBlock.hybridize'; docs/mxnet.md has its effect",
     },
 )
 
 _NAMES = {  # the end of Gluon's name for a weight to the workload's, where they differ
     "gamma": "weight",
     "beta": "bias",
-    "_unfused.0.i2h_weight": "weight_ih_l0",  # what Gluon calls the weights of a recurrent layer when it saves them
+    "_unfused.0.i2h_weight": "weight_ih_l0",  # Gluon's names of the weights of a recurrent layer when it saves them
     "_unfused.0.h2h_weight": "weight_hh_l0",
     "_unfused.0.i2h_bias": "bias_ih_l0",
     "_unfused.0.h2h_bias": "bias_hh_l0",
@@ -186,7 +186,7 @@ class Session:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         with self._restore_untrained():
             if not self._trains and training:
-                return (_numpy(self._operator_output(batch)),)  # an operator's step is its output: what is measured
+                return (_numpy(self._operator_output(batch)),)  # an operator's step is its output, and is measured
             with _set_training(training):
                 outputs = self._model(*batch[: -self._targets])
             return tuple(map(_numpy, outputs if isinstance(outputs, tuple) else (outputs,)))
@@ -208,7 +208,7 @@ class Session:
                 self._operator_output(batch)  # the step that is timed, whether it goes back or not
             elif self._training:
                 self._output_and_gradients(batch, self._network, training=True)
-            else:  # in evaluation oneDNN's pooling remembers no maxima, and its gradient is of what it has not written
+            else:  # in evaluation oneDNN's pooling remembers no maxima, and its gradient is of unwritten memory
                 with _fix_statistics(self._norms):
                     self._output_and_gradients(batch, self._model, training=True)
             gradients = {} if self._trains else {"input": batch[0].grad}
@@ -222,14 +222,14 @@ class Session:
         ready = [{name: self._array(array) for name, array in one.items()} for one in gradients]
         for number in range(steps):
             given = ready[number % len(ready)]
-            with autograd.record():  # of what has the weights' values, whose gradients are the weights'
+            with autograd.record():  # of arrays with the weights' values, whose gradients are the weights'
                 same = [mx.nd.identity(self._trained[name].data()) for name in given]
             autograd.backward(same, [*given.values()])
             self._take_step(given)
 
     def dropouts(self, batch: tuple[NDArray, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
-        own code, operation by operation, because nothing can look into a graph.
+        """The input and the output of each dropout of a forward pass and, in training, of the loss. The model's own
+        code runs operation by operation for this, because nothing can look into a graph.
         """
         with self._restore_untrained(), _set_training(training), _record_dropouts() as seen:
             if training:
@@ -244,7 +244,7 @@ class Session:
         return array.reshape(()) if self._trains else array
 
     def settings(self) -> dict[str, str | int | float | bool]:
-        """Threads and libraries in force, read back from MXNet, what it is linked to and the operating system.
+        """Threads and libraries in force, read back from MXNet, its linked libraries and the operating system.
 
         ``threads`` are all of the process: MXNet's engine has some that wait for work, and one that computes.
         """
@@ -258,7 +258,7 @@ class Session:
         }
 
     def device_memory(self) -> dict[str, float]:
-        """Empty: MXNet says how much of a GPU's memory is free, and not how much it has taken."""
+        """Empty: MXNet reports the free memory of a GPU, and not the memory that it has taken."""
         return {}
 
     @staticmethod
@@ -322,8 +322,8 @@ class Session:
     def _correct_variances(self) -> None:
         """Turn each running variance into the one that PyTorch would have.
 
-        From a variance r, k batches of n numbers for each channel, and momentum m, MXNet makes r m^k + s, where s is
-        the sum of the batches' variances with their weights, and PyTorch r m^k + s n / (n - 1).
+        MXNet makes r m^k + s of a variance r, k batches of n numbers for each channel, and momentum m. Here s is the
+        sum of the batches' variances with their weights. PyTorch makes r m^k + s n / (n - 1).
         """
         if not self._counted:
             return
@@ -338,7 +338,7 @@ class Session:
         self._settled = {norm: norm.running_var.data().asnumpy().astype(float) for norm in self._norms}
 
     def _numbers(self) -> list[int]:
-        """How many numbers of a channel, in the last batch, each batch normalisation is given."""
+        """The number of values of a channel, in the last batch, that each batch normalisation is given."""
         inputs = self._batch[: -self._targets]
         shapes = tuple(array.shape for array in inputs)
         if shapes not in self._numbers_of:
@@ -365,7 +365,7 @@ class Session:
 
 
 class _Network(HybridBlock):
-    """A model and what a step computes with it, as one block."""
+    """A model and a step's computation with it, as one block."""
 
     def __init__(self, model: HybridBlock, compute: Callable) -> None:
         super().__init__()
@@ -386,7 +386,7 @@ def _set_training(training: bool) -> AbstractContextManager:
 
 @contextmanager
 def _fix_statistics(norms: Iterable[HybridBlock]) -> Iterator[None]:
-    """Has batch normalisation that runs as in training keep to its running statistics, as in evaluation."""
+    """Have batch normalisation that runs as in training keep to its running statistics, as in evaluation."""
     for norm in norms:
         norm._kwargs["use_global_stats"] = True
     try:
@@ -398,7 +398,7 @@ def _fix_statistics(norms: Iterable[HybridBlock]) -> Iterator[None]:
 
 @contextmanager
 def _record_dropouts() -> Iterator[list[tuple[NDArray, NDArray]]]:
-    """Sees each call of the operator that drops, a block's or a model's own: what went in, what came out."""
+    """Record each call of the operator that drops, a block's or a model's own: its input and its output."""
     seen: list[tuple[NDArray, NDArray]] = []
     drop = mx.nd.Dropout
 

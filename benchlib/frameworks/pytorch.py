@@ -4,8 +4,8 @@ Accelerators are reached through ``torch.accelerator``, one path for CUDA, Ascen
 minutes on one NVIDIA H200 (docs/gallery/gpu), and never on Ascend.
 
 Graph mode is ``torch.compile(dynamic=False)`` of forward and loss together (an operator: of its module); the
-optimizer's step stays outside. Evaluation, and a training model's ``outputs``, run the model's own code: they are off
-the clock, and compiling them too would cost every process another 15 seconds or more.
+optimizer's step stays outside. Evaluation, and a training model's ``outputs``, run the model's own code. They are off
+the clock, and their compilation would cost every process another 15 seconds or more.
 
 Mixed precision is ``torch.autocast`` of forward and loss; with fp16 the loss is scaled by ``torch.amp.GradScaler``.
 """
@@ -148,7 +148,7 @@ class Session:
         return distributed.get_rank(), distributed.get_world_size()
 
     def agree(self, value: float) -> float:
-        """The mean of what the processes give."""
+        """The mean of the processes' values."""
         mine = torch.tensor([value], device=self._device)
         distributed.all_reduce(mine)
         return float(mine) / distributed.get_world_size()
@@ -156,7 +156,7 @@ class Session:
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for PyTorch."""
         if self._graph:
-            torch.compiler.reset()  # what was compiled for a model before: its guards would be tried at every step
+            torch.compiler.reset()  # else the guards of code compiled for an earlier model would be tried at every step
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
         self._module, self._values, self._targets = module, values, workload.targets
@@ -251,7 +251,7 @@ class Session:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         if not self._trains and training:
             with self._restore_untrained():
-                return (self.to_numpy(self.step(batch)),)  # an operator's step is its output: this is what is measured
+                return (self.to_numpy(self.step(batch)),)  # an operator's step is its output, and is measured
         with self._restore_untrained(), self._set_training(training):
             with torch.no_grad(), self._mixed_precision():
                 found = self._model(*batch[: -self._targets])
@@ -286,7 +286,7 @@ class Session:
             {name: torch.tensor(array, device=self._device) * scale for name, array in one.items()} for one in gradients
         ]
         for number in range(steps):
-            self._optimizer.zero_grad(set_to_none=True)  # of whom none is given it leaves alone
+            self._optimizer.zero_grad(set_to_none=True)  # it leaves weights without a gradient alone
             for name, gradient in ready[number % len(ready)].items():
                 self._trained[name].grad = self._place(gradient.clone())  # clipping writes to it
             self._take_step()
@@ -302,7 +302,7 @@ class Session:
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen.all]
 
     def to_numpy(self, value: Tensor) -> np.ndarray:
-        """A tensor, such as what :meth:`step` returned, as a float32 copy."""
+        """A tensor, such as the result of :meth:`step`, as a float32 copy."""
         return value.detach().float().cpu().numpy().copy()  # numpy has no bf16
 
     def settings(self) -> dict[str, str | int | float | bool]:
@@ -414,7 +414,7 @@ class Session:
 
 
 class _Dropouts(TorchFunctionMode):
-    """Sees each call of a function that drops, a module's or a model's own: its name, what went in, what came out."""
+    """A record of each call of a function that drops, a module's or a model's own: its name, input and output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -435,8 +435,8 @@ class _Dropouts(TorchFunctionMode):
 def _attention_weights(
     attend: Callable, query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p=0.0, **others
 ) -> tuple[Tensor, Tensor]:
-    """The weights of an attention that is one operator, without and with its dropout: with the identity in place of the
-    values, they are what it hands out.
+    """The weights of an attention that is one operator, without and with its dropout. They are its output with the
+    identity in place of the values.
     """
     length = key.shape[-2]
     identity = torch.eye(length, dtype=value.dtype, device=value.device).expand(*value.shape[:-2], length, length)

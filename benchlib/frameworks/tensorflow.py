@@ -83,7 +83,7 @@ _DROPS = ((tf.nn, "dropout"), (tf.nn.experimental, "stateless_dropout"), (tf.nn.
 
 
 class Session:
-    """One workload in TensorFlow, in this process: what each method promises is in ``benchlib.frameworks.Session``."""
+    """One workload in TensorFlow, in this process; ``benchlib.frameworks.Session`` describes each method."""
 
     def __init__(
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
@@ -159,7 +159,7 @@ class Session:
                 return output_and_gradients(batch)[1]
 
         self._step = self._compile(step)
-        self._of_step = not self._trains and backward  # what is measured is what is compared
+        self._of_step = not self._trains and backward  # the measured step is the compared one
         self._gradients = self._compile(gradients)
         self._outputs = {
             training: self._compile(lambda inputs, training=training: model(*inputs, training=training))
@@ -204,7 +204,7 @@ class Session:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         with self._restore_untrained():
             if not self._trains and training:
-                outputs = self.step(batch)  # an operator's step is its output: what is measured
+                outputs = self.step(batch)  # an operator's step is its output, and is measured
             else:
                 outputs = self._outputs[training](batch[: -self._targets])
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -234,8 +234,8 @@ class Session:
             self._update(ready[number % len(ready)])
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """The input and the output of each dropout of a forward pass and, in training, of the loss: of the model's
-        own code in eager mode, because nothing can look into a graph.
+        """The input and the output of each dropout of a forward pass and, in training, of the loss. The model's own
+        code runs in eager mode for this, because nothing can look into a graph.
         """
         with self._restore_untrained(), _record_dropouts() as seen:
             if training:
@@ -245,16 +245,16 @@ class Session:
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
     def to_numpy(self, value: Tensor) -> np.ndarray:
-        """A tensor that the model handed out, such as what :meth:`step` returned, as a float32 copy; of images the
-        channels come first, as in what :meth:`put` gets.
+        """A tensor that the model handed out, such as the result of :meth:`step`, as a float32 copy. Images have their
+        channels first, as in the arrays for :meth:`put`.
         """
         return _channels_first(_copy(value))
 
     def settings(self) -> dict[str, str | int | float | bool]:
         """Threads, libraries and precision in force, read back from TensorFlow, Keras and the operating system.
 
-        As installed, TensorFlow has a thread for each core that its process may use, to compute an operation with
-        (``intra_op_parallelism``: 0), and as many to launch operations from (``launching_threads``: those there are).
+        As installed, TensorFlow computes an operation with a thread for each core that its process may use
+        (``intra_op_parallelism``: 0). It has as many to launch operations (``launching_threads``: those there are).
         """
         names = [path.read_text(encoding="utf-8").strip() for path in Path("/proc/self/task").glob("*/comm")]
         settings = {
@@ -304,7 +304,7 @@ class Session:
 
 
 class _Layout:
-    """A weight of the workload: which variable of the model it is, and how it is laid out there."""
+    """A weight of the workload: its variable in the model, and its layout there."""
 
     def __init__(self, path: str, variable: keras.Variable, layer: keras.Layer) -> None:
         self.name = f"{path}{_NAMES.get(variable.name, variable.name)}"
@@ -371,7 +371,7 @@ def _dense(gradients: Sequence[Tensor | tf.IndexedSlices]) -> list[Tensor]:
 
 @contextmanager
 def _record_dropouts() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
-    """Sees each call of a function that drops, a layer's or a model's own: its name, what went in, what came out."""
+    """Record each call of a function that drops, a layer's or a model's own: its name, its input and its output."""
     seen: list[tuple[str, Tensor, Tensor]] = []
 
     def watched(name: str, drop: Callable) -> Callable:
@@ -393,7 +393,7 @@ def _record_dropouts() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
 
 
 def _select_device(device: str) -> str:
-    """Have this process use a device, and no other; what TensorFlow calls it."""
+    """Have this process use a device, and no other; return TensorFlow's name of it."""
     if device not in DEVICES:
         raise BenchlibError(
             f"device {device!r}: tensorflow has a path to {' and '.join(DEVICES)} only; install a framework that has "

@@ -33,14 +33,14 @@ RATIO, CONTROL = (tuple(f"{name}{end}" for end in ("", "_low", "_high")) for nam
 SHOWN = ("claim", "case", "setting", *RATIO, *CONTROL, "otherwise", "bears", "why", "published_ratio", tables.FILES)
 """The columns of a case that a table shows. Above 1 a ratio supports the claim; other cases are said in words."""
 
-CONTROLLED = {*tidy.RATIOS, *tidy.TIMED, *tidy.OF_GROUPS}  # what an A/A control is about
+CONTROLLED = {*tidy.RATIOS, *tidy.TIMED, *tidy.OF_GROUPS}  # quantities that an A/A control is about
 
 Case = dict[str, Any]
-Found = Iterator[Case | str]  # a text says what is missing
+Found = Iterator[Case | str]  # a text names a missing condition
 
 
 def find(claim: Claim, frames: Mapping[str, pd.DataFrame]) -> tuple[list[Case], list[str]]:
-    """The cases of a claim, those of a group together, and what is missing of what it names."""
+    """The cases of a claim, those of a group together, and the missing conditions that it names."""
     cases, missing = [], []
     for part in claim.rule.rows:
         rows = _select_rows(part, frames)
@@ -57,8 +57,8 @@ def find(claim: Claim, frames: Mapping[str, pd.DataFrame]) -> tuple[list[Case], 
 
 
 def judge_ratio(ratio: Interval, margin: float, alike: float | None = None) -> tuple[str, str]:
-    """How a ratio in the direction of a claim bears on it, and why: one that is the same within the margin contradicts
-    it. Of a claim that things are ``alike``: an interval within that factor of 1 supports it.
+    """The bearing of a ratio in the direction of a claim on it, and why. One that is the same within the margin
+    contradicts it. Of a claim that things are ``alike``: an interval within that factor of 1 supports it.
     """
     if not (math.isfinite(ratio.low) and math.isfinite(ratio.high)):
         return OPEN, NO_INTERVAL
@@ -120,8 +120,8 @@ def _crossings(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
 
 
 def _ends(rows: pd.DataFrame) -> tuple[float, float]:
-    """The most parameters at which the baseline is faster, and the fewest at which the other is, by their verdicts; nan
-    where that is not shown, or they cross more than once.
+    """The most parameters at which the baseline is faster, and the fewest at which the other is, by their verdicts.
+    Both are nan where that is not shown, or they cross more than once.
     """
     until = start = math.nan
     for count, sizes in rows.groupby("parameters"):
@@ -132,7 +132,7 @@ def _ends(rows: pd.DataFrame) -> tuple[float, float]:
 
 
 def _maximum(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
-    """Of each subject with three values of a column at least: is the best inside, and near the published best?"""
+    """For each subject with at least three values of a column: is the best inside, and near the published best?"""
     rule, words, x = claim.rule, part.by.replace("_", " "), part.by
     theirs, fine = _neighbours(rule.tried, rule.best), []
     for _, own in rows.groupby("subject", sort=False):
@@ -166,7 +166,7 @@ def _maximum(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
         yield f"values of the {words} no farther from {rule.best:g} than {' and '.join(f'{end:g}' for end in theirs)}"
 
 
-TESTS = {"ratios": _ratios, "pairs": _pairs, "crossing": _crossings, "maximum": _maximum}  # by what rules call them
+TESTS = {"ratios": _ratios, "pairs": _pairs, "crossing": _crossings, "maximum": _maximum}  # by their names in rules
 
 
 def _ratio_case(claim: Claim, part: Query, ratio: Interval, rows: list[pd.Series], **texts: str) -> Case:
@@ -182,7 +182,7 @@ def _ratio_case(claim: Claim, part: Query, ratio: Interval, rows: list[pd.Series
 
 
 def _case(claim: Claim, part: Query, rows: list[pd.Series], bears: str, why: str, said: str, **texts: str) -> Case:
-    """A case that was made of these rows, of which the first says what it is about; ``texts`` as those of the rule."""
+    """A case that was made of these rows; the first gives its subject. ``texts`` replace those of the rule."""
     row = rows[0]
     columns = {**json.loads(row["hyperparameters"]), **row, **{f"other_{name}": rows[-1][name] for name in row.index}}
     texts = {"group": part.group, "own": part.own, "setting": part.setting, **texts}
@@ -197,7 +197,7 @@ def _case(claim: Claim, part: Query, rows: list[pd.Series], bears: str, why: str
 
 
 def _list_differences(claim: Claim, row: pd.Series) -> list[str]:
-    """How what a row was measured with differs from what the work says that it trained."""
+    """The differences of a row's setting from the training that the work reports."""
     name, used, epochs, of = row["workload"], sources()[claim.source].used, claim.rule.epochs, works()["thresholds"]
     if workloads.load(name).kind != "training":
         return []

@@ -37,7 +37,7 @@ class Judged:
     cases: pd.DataFrame
 
     def findings(self) -> list[str]:
-        """How many claims got which verdict."""
+        """The number of claims by verdict."""
         count = Counter(self.claims["verdict"].mask(self.claims["undecided"], UNDECIDED))
         counted = ", ".join(f"{count[one]} {one}" for one in (*VERDICTS, UNDECIDED) if count[one])
         return [f"Of {len(self.claims)} published claims: {counted}."]
@@ -80,7 +80,7 @@ def judge(frames: Mapping[str, pd.DataFrame], places: Mapping[str, str] | None =
 
 
 def verdict_of(cases: list[Case], missing: list[str]) -> str:
-    """The verdict that follows from cases, and from what is missing."""
+    """The verdict that follows from cases, and from ``missing`` conditions."""
     bears = {case["bears"] for case in cases}
     if CONTRADICTS in bears:
         return NOT_REPRODUCED
@@ -114,7 +114,7 @@ def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapp
 
 
 def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
-    """The limits of a verdict: the published size, what no rule tests, a decision, the work's own data."""
+    """The limits of a verdict: the published size, parts that no rule tests, a decision, the work's own data."""
     if verdict == NOT_MEASURED:
         return " in full" if cases else ""
     bears = {NOT_REPRODUCED: CONTRADICTS, NO_DIFFERENCE: OPEN}.get(verdict)

@@ -17,7 +17,7 @@ class Declared(BaseModel, extra="forbid", frozen=True):
 
 
 class Publication(Declared):
-    """A publication: what it is called and how it is cited, and what it was measured on."""
+    """A publication: its short name, its citation, and its hardware, versions and workloads."""
 
     short: str
     cite: str
@@ -40,16 +40,16 @@ class Query(Declared):
     by: str = ""  # of maximum: a column of numbers
     training: bool = False  # of workloads that train something; on accelerators only, if there are any
     inverse: bool = False  # the claim is about the ratio the other way round
-    group: str = "{task}"  # what a case is of
-    own: str = "{subject}"  # what tells it from others of its group
-    setting: str = ""  # what it was measured with
-    needs: dict[str, str] = {}  # what is missing where no row answers a query
+    group: str = "{task}"  # the group of a case
+    own: str = "{subject}"  # its name among others of its group
+    setting: str = ""  # the setting of its measurement
+    needs: dict[str, str] = {}  # the missing condition where no row answers a query
     whole: bool = False  # no case counts while something is missing
     lost: str = ""  # why a row has no number, if it was not disturbed; empty: such a row was not asked for
 
 
 class Rule(Declared):
-    """How a claim is judged: by which rows, and by which test of ``benchlib.literature.evidence``."""
+    """The rule that judges a claim: its rows, and its test of ``benchlib.literature.evidence``."""
 
     says: str  # in words
     test: Literal["ratios", "pairs", "crossing", "maximum"] = "ratios"
@@ -70,7 +70,7 @@ class Claim(Declared):
     says: str
     published: dict[str, float] = {}  # by workload, or by framework
     doubt: str = ""  # where the source contradicts itself
-    untested: str = ""  # what of it no rule tests
+    untested: str = ""  # the part of it that no rule tests
     rule: Rule
 
 

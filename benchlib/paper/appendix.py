@@ -1,7 +1,7 @@
 """The appendix of a paper: report, executed notebooks and measurements, as a folder and a zip with a manifest.
 
-Nothing is executed or measured. What is missing, or is not what a notebook made, is named and left out; a stale result
-is named, and bundled as it is.
+Nothing is executed or measured. A file that is missing, or that no notebook made so, is named and left out. A stale
+result is named, and bundled as it is.
 """
 
 from __future__ import annotations

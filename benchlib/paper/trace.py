@@ -1,4 +1,4 @@
-"""From a number that people read back to its measurements, and what of these is not the same here and now.
+"""From a number that people read back to its measurements, and their differences from this machine, code and versions.
 
 A row of a table is known by its label, a macro by its name, a figure by its bytes or its name. Under these a folder of
 results has the keys of the files that the number was made from.
@@ -39,7 +39,7 @@ class Number(NamedTuple):
     label: str
     says: str
     keys: tuple[str, ...] = ()  # of the files that it was made from
-    other: str = ""  # what the results have instead, in words
+    other: str = ""  # the results' own number, in words
 
 
 class Source(NamedTuple):
@@ -47,12 +47,12 @@ class Source(NamedTuple):
 
     key: str
     says: tuple[str, ...]  # a line for each process in it
-    verdict: str  # what differs here
+    verdict: str  # the differences here
 
 
 def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> int:
-    """Print the numbers of ``file`` that have ``name`` in them, and the measurements behind them in ``outputs``. 1 if
-    one is not what would be made here now, or a number is not what the results say, else 0.
+    """Print the numbers of ``file`` that have ``name`` in them, and the measurements behind them in ``outputs``. Return
+    1 if a measurement does not match this machine, code and versions, or a number not the results; else 0.
     """
     folder = outputs or folder_of(file)
     if folder is None:
@@ -67,7 +67,7 @@ def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> i
     match = sum(source.verdict == MATCHES for source in behind)
     print(f"\n{match} of {len(behind)} files match this machine, these versions and this code.")
     if others:
-        print(f"\n{file} is not what the results say:", *others, sep="\n")
+        print(f"\n{file} differs from the results:", *others, sep="\n")
     return 1 if match < len(behind) or others else 0
 
 
@@ -77,7 +77,7 @@ def folder_of(file: Path) -> Path | None:
 
 
 def numbers(file: Path, folder: Path, name: str | None = None) -> tuple[list[Number], list[str]]:
-    """The numbers of a file that have ``name`` in them, and a sentence on each that is not what the results say."""
+    """The numbers of a file that have ``name`` in them, and a sentence on each that differs from the results."""
     if not file.is_file():
         raise BenchlibError(f"{file}: there is no such file; give a table or a figure of outputs/PROFILE")
     if file.suffix not in (".csv", ".tex", *FIGURES):
@@ -167,7 +167,7 @@ def _read_latex(file: Path) -> list[Number]:
 
 
 def sources(keys: Iterable[str], folder: Path) -> list[Source]:
-    """The files with these keys under ``folder``, each with what of it is not the same here."""
+    """The files with these keys under ``folder``, each with its differences here."""
     wrong = manifest.all_wrong(folder)
     return [_source(key, folder, wrong) for key in keys]
 
@@ -225,7 +225,7 @@ def _list_changes(m: Measurement, inputs: Path) -> list[str]:
         here = _hashes(condition, m.initial_seed, inputs) if read else {}
         return [*changes, *_differences("other inputs", read, here, read)]
     except (BenchlibError, OSError) as error:
-        return [*changes, f"cannot be compared with what is here: {error}"]
+        return [*changes, f"cannot be compared with this machine: {error}"]
 
 
 def _differences(what: str, there: Mapping, here: Mapping, names: Iterable[str] = ()) -> list[str]:

@@ -1,4 +1,4 @@
-"""Figures: what a notebook names, draws and saves."""
+"""Figures: a notebook's pictures, drawn and saved."""
 
 from benchlib.plotting.pictures import (
     Bars,

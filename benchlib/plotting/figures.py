@@ -36,7 +36,7 @@ KINDS = ("png", "svg", "pdf")  # files of a figure: for a page (300 dpi), for th
 UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same figure gives the same bytes
 FONT_SIZE = 8  # points, the least that journals take
 LABEL = 42  # characters of a line of a label of the forest plot, which leave the plot 40 % of the page
-NEAREST = 1e-4  # of what is allowed: a smaller difference is rounding, and is drawn at the left edge
+NEAREST = 1e-4  # of the tolerance: a smaller difference is rounding, and is drawn at the left edge
 GREY = "0.45"
 PALE = "#e3eef7"  # of the band within the margin of 1
 LINE = {"color": "0.2", "linewidth": 0.8}
@@ -65,7 +65,7 @@ STYLE = {
 styled = context(["default", STYLE])
 """A decorator: draw in the style of all figures, whatever a user's matplotlibrc says."""
 
-Legend = tuple[str, Line2D | Patch]  # an entry: its text, and what stands before it
+Legend = tuple[str, Line2D | Patch]  # an entry: its text, and the mark before it
 
 
 def _mark(**style: object) -> Line2D:
@@ -122,10 +122,10 @@ def intervals(
 ) -> None:
     """Each row's estimate with its interval at its place on the panel's other axis, in the look of its ``hue``.
 
-    With a ``margin`` these are ratios. Then there is a line at 1, a pale band within the margin of 1, and in grey,
-    ``band`` points wide, the interval of each A/A control: striped where it excludes 1. A ratio that shows no
-    difference has an open grey marker. What has no estimate is a cross (``upright``), or says why. Of a hue the places
-    are multiplied by ``beside``, so that none hides another.
+    With a ``margin`` these are ratios. Then there is a line at 1, and a pale band within the margin of 1. A grey band,
+    ``band`` points wide, is the interval of each A/A control, striped where it excludes 1. A ratio that shows no
+    difference has an open grey marker. A row without an estimate is a cross (``upright``), or says why. Of a hue the
+    places are multiplied by ``beside``, so that none hides another.
     """
     rows = rows.assign(at=list(at))
     if margin is not None:
@@ -216,7 +216,7 @@ def dot_panel(
     rows: str,
     named: str | None = None,
 ) -> None:
-    """Points over a logarithmic axis with a line at 1, in a row for each value of ``rows`` from the top down. What is
+    """Points over a logarithmic axis with a line at 1, in a row for each value of ``rows`` from the top down. A value
     less than ``NEAREST``, or infinite, is drawn at the edges.
 
     With ``named`` they are many: all are grey strokes but the farthest of each row, whose ``named`` and value stand
@@ -226,7 +226,7 @@ def dot_panel(
     _rows(axes, names, xlabel)
     axes.set_xscale("log")
     axes.axvline(1, **LINE)
-    far = frame[x].fillna(math.inf)  # what is no number is not near
+    far = frame[x].fillna(math.inf)  # nan is not near
     most = max([2.0, *far[np.isfinite(far)]]) * 2
     axes.set_xlim(NEAREST, most)
     plain_log_axis(axes.xaxis)
@@ -254,7 +254,7 @@ def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | Non
 
 
 def ratio_axis(axis: Axis, points: Iterable[float], ends: Iterable[float]) -> None:
-    """Limits and plain numbers for a logarithmic axis of ratios: 1 and all ``points`` are on it; an interval that ends
+    """Limits and plain numbers for a logarithmic axis of ratios. All ``points`` and 1 are on it; an interval that ends
     far from them runs out. A band that is to be seen is among the ``ends``.
     """
     points = [1.0, *(point for point in points if math.isfinite(point))]
@@ -281,7 +281,7 @@ def plain_log_axis(axis: Axis) -> None:
 
 @styled
 def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[Legend] = ()) -> Figure:
-    """Add a legend of the series and of ``extra`` above the panels, write products as their makers do, and thin out
+    """Add a legend of the series and of ``extra`` above the panels. Write products as their makers do, and thin out
     ticks whose labels would overlap.
     """
     lines = (Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line) for look in series.values())
@@ -355,7 +355,7 @@ def row_names(axes: Axes) -> list[str]:
 
 
 def shares(checks: pd.DataFrame, difference: str = "difference") -> list[float]:
-    """Differences over what is allowed, of a certificate's table; where nothing is, any difference is too much."""
+    """Differences over their tolerances, of a certificate's table; where that is 0, any difference is too much."""
     pairs = zip(checks[difference], checks["tolerance"], strict=True)
     return [0.0 if one == 0 else one / allowed if allowed else math.inf for one, allowed in pairs]
 
@@ -378,7 +378,7 @@ def _excludes_1(rows: pd.DataFrame) -> pd.Series:
 
 
 def draw_cross(axes: Axes, x: float, height: float, look: Look) -> None:
-    """Where a value is missing: a cross at ``x``, at a share of the panel's height."""
+    """Draw a cross for a missing value at ``x``, at a share of the panel's height."""
     axes.plot(x, height, "x", color=look.color, transform=axes.get_xaxis_transform(), zorder=4)
 
 

@@ -1,5 +1,5 @@
-"""Readable names of the measured subjects: an environment that is called like its framework goes without saying ("jax
-graph tuned"), where the framework is not in the default one beside it. A condition's own text says all of it, always.
+"""Readable names of the measured subjects. An environment that is called like its framework is left out ("jax graph
+tuned"), where the framework is not in the default one beside it. A condition's own text says all of it, always.
 """
 
 from __future__ import annotations

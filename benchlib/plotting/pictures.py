@@ -1,7 +1,7 @@
 """The figures that a notebook names: panels, each of a quantity of a tidy frame, or of training runs.
 
-A :class:`Picture` has its panels once, or once for each value of ``each``. What a panel shows are rows; ``hue`` says
-which of them look alike.
+A :class:`Picture` has its panels once, or once for each value of ``each``. A panel shows rows; ``hue`` says which of
+them look alike.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchlib.stats.comparison import DISTURBED
 from benchlib.stats.training_runs import drop_disturbed
 from benchlib.tables import Result, spelled, wide
 
-Value = str | Callable[[pd.Series], Any]  # a column of the rows, or what to make of a row
+Value = str | Callable[[pd.Series], Any]  # a column of the rows, or a function of a row
 Text = str | Callable[[pd.DataFrame], str]  # the same for all rows, or made from them
 Looks = Mapping[str, Look]
 
@@ -51,7 +51,7 @@ class Panel(ABC):
 
     hue: Value = "subject"
     where: Callable[[pd.DataFrame], pd.Series] | None = None
-    margin: ClassVar[bool] = False  # shows what is the same within the margin
+    margin: ClassVar[bool] = False  # shows the margin within which ratios are the same
 
     def rows(self, result: Result) -> pd.DataFrame:
         """Its rows of a result, with a column ``hue``, as :func:`name_once`."""
@@ -79,7 +79,7 @@ class Panel(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class OfQuantity(Panel):
-    """Rows of a quantity, with what else is known of their conditions beside them (see ``tables.wide``)."""
+    """Rows of a quantity, with the other quantities of their conditions beside them (see ``tables.wide``)."""
 
     quantity: str
 
@@ -87,7 +87,7 @@ class OfQuantity(Panel):
         return wide(result.frame, self.quantity)
 
     def rows(self, result: Result) -> pd.DataFrame:
-        """As of every panel; but of what a driver tells, none where it tells nothing."""
+        """The rows, as of every panel; but none of a driver's quantity that the driver does not give."""
         rows = super().rows(result)
         return rows.iloc[:0] if self.quantity in tidy.ACCELERATOR and rows["estimate"].isna().all() else rows
 
@@ -178,7 +178,7 @@ class Ratios(Lines):
 class Points(Panel):
     """A point for each training run against a column ``x``, and a line through the medians of each ``hue``.
 
-    Where the column ``censored`` is true, ``y`` is how far the run got without reaching what was asked: an open
+    Where the column ``censored`` is true, ``y`` is how far the run got without reaching its goal: an open
     triangle. The line leaves out a median that is such a run. A ``metric`` is in its readable unit.
     """
 
@@ -190,8 +190,8 @@ class Points(Panel):
     from_zero: bool = True
 
     def source(self, result: Result) -> pd.DataFrame:
-        """The runs, with times of those only that were not disturbed; ``censored`` is one that did not reach the
-        threshold, and ``epochs_watched`` and ``seconds_watched`` are what it took so far.
+        """The runs, with times of undisturbed ones only. A ``censored`` run did not reach the threshold;
+        ``epochs_watched`` and ``seconds_watched`` are its length so far.
         """
         runs = result.runs
         if not len(runs):
@@ -225,13 +225,13 @@ class Points(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Panel):
-    """``loss``, or the ``metric`` in its readable unit, by epoch: lines for means over seeds, bands from the lowest to
-    the highest, as far as all of them went. A loss that is not finite ends the line, with a cross at the top.
+    """``loss``, or the ``metric`` in its readable unit, by epoch. Lines are means over seeds, bands go from the lowest
+    to the highest, as far as all of them went. A loss that is not finite ends the line, with a cross at the top.
     """
 
     y: str
     ylabel: Text
-    threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
+    threshold: Callable[[pd.DataFrame], float | None] | None = None  # of the rows shown
 
     def source(self, result: Result) -> pd.DataFrame:
         return _rescale(result.curves)
@@ -263,8 +263,8 @@ class Curves(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Survival(Panel):
-    """The share of training runs that have not reached the threshold yet, by training time: a step down for each that
-    has, a cross where one was given up.
+    """The share of training runs that have not reached the threshold yet, by training time. It steps down for each that
+    has, and has a cross where one was given up.
     """
 
     def source(self, result: Result) -> pd.DataFrame:
@@ -315,7 +315,7 @@ class Costs(OfQuantity):
 
 @dataclass(frozen=True, kw_only=True)
 class Differences(Panel):
-    """How far certified models are from the reference: a stroke for each quantity, the farthest named."""
+    """The differences of certified models from the reference: a stroke for each quantity, the farthest named."""
 
     def source(self, result: Result) -> pd.DataFrame:
         conditions = {one.condition: one for one in result.certificates.values()}
@@ -346,7 +346,7 @@ class Differences(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A figure of a notebook. Beside the band of a margin its caption says what that is."""
+    """A figure of a notebook. Beside the band of a margin its caption explains the band."""
 
     caption: Text  # from all rows that it shows
     panels: Sequence[Panel]
@@ -389,7 +389,7 @@ class Picture:
         return caption, figures.finish(figure, unnamed, list(legend.items()))
 
     def shown_rows(self, result: Result) -> pd.DataFrame:
-        """The rows of all its panels, each once, with what is known of any of them."""
+        """The rows of all its panels, each once, with all columns that have a value."""
         every = pd.concat([rows for _, rows in self._shown_panels(result)], ignore_index=True)
         return every.drop(columns="hue").drop_duplicates().dropna(axis="columns", how="all")
 

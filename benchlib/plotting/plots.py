@@ -1,4 +1,4 @@
-"""A figure for each result that shows itself in a notebook: what its ``plot()`` gives."""
+"""A figure for each result that shows itself in a notebook: the result of its ``plot()``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TRACE = {
     "accelerator_percent": "accelerator (%)",
     "accelerator_memory_mib": "its memory (MiB)",
 }
-"""What of the sampler's readings is drawn beside the blocks, where it was read."""
+"""The sampler's readings that are drawn beside the blocks, where there are any."""
 
 
 @figures.styled
@@ -76,7 +76,7 @@ def _(compared: Comparison) -> Drawn:
 
 @_draw.register
 def _(measured: Measurement) -> Drawn:
-    """The blocks of a process over time, and beside them what the sampler read."""
+    """The blocks of a process over time, and beside them the sampler's readings."""
     blocks = measured.blocks
     if not blocks:
         return _draw_nothing(f"no block: {measured.failure or 'nothing was timed'}")
@@ -89,7 +89,7 @@ def _(measured: Measurement) -> Drawn:
         top.plot([at, at + block.wall_s], [ms, ms], color=look.color, linewidth=2, alpha=0.5)
         marker, color = ("x", "0.2") if block.disturbed else (look.marker, look.color)
         top.plot(at + block.wall_s / 2, ms, marker, color=color)
-    top.set_ylabel("ms per step")  # not from 0: a drift of a few percent is what one looks for
+    top.set_ylabel("ms per step")  # not from 0: readers look for a drift of a few percent
     top.margins(y=0.2)
     for axes, (name, label) in zip(others, traced.items(), strict=True):
         at, read = zip(*((s.at_s - began, getattr(s, name)) for s in measured.trace), strict=True)
@@ -98,7 +98,7 @@ def _(measured: Measurement) -> Drawn:
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.sharex(top)
     figure.axes[-1].set_xlabel("seconds")
-    caption = f"{measured.condition}: the time of a step in each block, and what the sampler read beside it."
+    caption = f"{measured.condition}: the time of a step in each block, and the sampler's readings beside it."
     extra = [figures.DISTURBED] if any(block.disturbed for block in blocks) else []
     return figures.finish(figure, {"a block": look}, extra), caption
 
@@ -128,7 +128,7 @@ def _(trained: TrainingRuns) -> Drawn:
 
 @_draw.register
 def _(given: Certificate) -> Drawn:
-    """The largest relative differences from the reference, over what is allowed."""
+    """The largest relative differences from the reference, over their tolerances."""
     if not given.checks:
         return _draw_nothing(f"{given.verdict}: {given.reason}")
     checks = given.table()

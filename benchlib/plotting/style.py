@@ -1,4 +1,4 @@
-"""How a series is drawn, the same in every figure and on every page: never by colour alone."""
+"""The look of a series, the same in every figure and on every page: never by colour alone."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _COLORS = [sns.color_palette("colorblind")[place] for place in (0, 3, 2, 9, 4, 1
 _MARKERS = ["o", "s", "D", "^", "v", "P", "X", "<", ">", "p", "*"]
 _LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 4))]
 SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)  # how much lighter, or darker, subjects of one framework are
-GREYS = ("0.15", "0.55", "0.35", "0.7")  # of what is no framework's
+GREYS = ("0.15", "0.55", "0.35", "0.7")  # of series that are no framework's
 THIRD_MODE = 20  # more than all kinds of the first two modes, so that a third mode has markers of its own
 REACH = 5  # an interval that ends further than this factor from all points runs out of its panel
 
 
 @dataclass(frozen=True)
 class Look:
-    """How one series is drawn."""
+    """The look of one series."""
 
     color: tuple[float, ...] | str
     marker: str
@@ -44,7 +44,7 @@ def _cycle_look(number: int, colors: Sequence[Any]) -> Look:
 
 
 def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
-    """A look for each ``hue`` of rows of a frame that is a subject's, the same in every figure: its framework has a
+    """A look for each ``hue`` of rows of a frame that is a subject's, the same in every figure. Its framework has a
     colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines. Of five
     frameworks both modes have markers of their own, and of one framework all that it can be.
     """

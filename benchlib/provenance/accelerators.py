@@ -31,7 +31,7 @@ OF_SEVERAL: dict[str, Callable[[list[Any]], Any]] = {
     "clock_mhz": min,
     "throttled": any,
 }
-"""How the values of several devices are put together."""
+"""The functions that put the values of several devices together."""
 
 
 def reader(device: str, pids: Callable[[], Sequence[int]], devices: int = 1) -> Callable[[], Reading] | None:
@@ -44,7 +44,7 @@ def reader(device: str, pids: Callable[[], Sequence[int]], devices: int = 1) -> 
 
 
 def _together(readings: Sequence[Reading]) -> Reading:
-    """One reading of several devices; what one of them does not say is not said."""
+    """One reading of several devices; a value that one of them does not give is left out."""
     values = {name: [getattr(reading, name) for reading in readings] for name in OF_SEVERAL}
     known = {name: several for name, several in values.items() if several and None not in several}
     return Reading(**{name: OF_SEVERAL[name](several) for name, several in known.items()})

@@ -40,7 +40,7 @@ def files(condition: Condition, procedure: str) -> dict[str, Path]:
 
 
 def model_files(framework: str, workload: str | None = None) -> dict[str, Path]:
-    """The files of a framework and a workload, and what these import of other workloads and helpers, by module."""
+    """The files of a framework and a workload, and the other workloads and helpers that these import, by module."""
     others = set(frameworks.names()) - {framework}
     found: dict[str, Path] = {}
     done: set[tuple[str, str]] = set()

@@ -20,7 +20,7 @@ from benchlib.provenance import fingerprint
 
 
 def offers(environment: str, framework: str) -> bool:
-    """Has an environment what ``framework`` is imported from? A BenchlibError where it is not there, or cannot say."""
+    """Has an environment the package of ``framework``? A BenchlibError where it is not there, or cannot say."""
     return bool(module(environment, frameworks.package(framework)).place)
 
 
@@ -32,7 +32,7 @@ def version(environment: str, framework: str) -> str | None:
 
 @functools.cache
 def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
-    """Versions of Python, glibc, the framework and what its file imports, by distribution (without one: a hash)."""
+    """Versions of Python, glibc, the framework and its file's imports, by distribution (without one: a hash)."""
     named: dict[str, str] = {}
     for name in _imported_modules(framework):
         one = module(environment, name)
@@ -43,8 +43,8 @@ def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
 
 @functools.cache
 def packages(framework: str, workload: str | None = None, environment: str = DEFAULT) -> dict[str, str]:
-    """Versions of all distributions that the files of ``framework`` and ``workload`` import, and of what these need; of
-    what is imported also a hash of its files, for there may be two builds of one version.
+    """Versions of all distributions that the files of ``framework`` and ``workload`` import, and of those they need.
+    Imported ones have a hash of their files, too, because there may be two builds of one version.
     """
     every = {name: module(environment, name) for name in _imported_modules(framework, workload)}
     own = {name: f"file {one.digest}" for name, one in every.items() if one.digest}
@@ -63,7 +63,7 @@ def require_versions(framework: str, environment: str, imported: Mapping[str, st
 
 
 def compiler(condition: Condition) -> dict[str, str]:
-    """The C++ compiler, if a worker makes the condition's kernels with it: ``c++`` and what it says of its version."""
+    """The C++ compiler, if a worker makes the condition's kernels with it: ``c++`` and the version that it reports."""
     if not frameworks.compiles(condition.framework, condition.mode, condition.device):
         return {}
     path = shutil.which(os.environ.get("CXX") or "g++")

@@ -1,5 +1,5 @@
-"""The knobs: settings outside the code that change speed, each with its value, reason and source: those that several
-frameworks share here (``SHARED``), those of one framework in its file. ``threads`` of a condition is a knob, too.
+"""The knobs: settings outside the code that change speed, each with its value, reason and source. Those that several
+frameworks share are here (``SHARED``), those of one framework in its file. ``threads`` of a condition is a knob, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 TUNED, ALWAYS, GATE = "tuned", "always", "gate"
-"""When a knob is set: in lane ``tuned``, in both lanes, in the equivalence gate's workers only."""
+"""The times when a knob is set: in lane ``tuned``, in both lanes, in the equivalence gate's workers only."""
 
 
 class Knob(Strict):
@@ -38,7 +38,7 @@ class Knob(Strict):
     inference_only: bool = False
     modes: tuple[str, ...] = ()  # empty: all
     by_session: bool = False  # which knows it by this name
-    same_numbers: bool = False  # of what is set for the gate: does it change no number?
+    same_numbers: bool = False  # of a knob that is set for the gate: does it change no number?
 
     def applies(self, condition: Condition) -> bool:
         if (self.devices and condition.device not in self.devices) or (self.modes and condition.mode not in self.modes):
@@ -87,7 +87,7 @@ SHARED = (
     Knob(
         name="PYTHONUNBUFFERED",
         value="1",
-        reason="what a worker has printed can be shown when it dies: Python would still hold it in a buffer",
+        reason="a worker's output can be shown when it dies: Python would still hold it in a buffer",
         source="Python documentation, 'Command line and environment'",
         when=ALWAYS,
     ),
@@ -165,7 +165,7 @@ def neutralising_reasons(condition: Condition) -> dict[str, str]:
 
 
 def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """A worker's environment: what it may inherit, and the condition's knobs."""
+    """A worker's environment: the variables that it may inherit, and the condition's knobs."""
     others = find(condition).items() - for_session(condition).items()
     return {**env_vars.for_worker(inherited), **{name: value.replace(SCRATCH, str(scratch)) for name, value in others}}
 

@@ -15,7 +15,7 @@ import psutil
 from benchlib.provenance import npu_smi, nvml
 
 OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-"""Where the system says which control groups a process is in, and where these are mounted."""
+"""The system's files that name the control groups of a process, and the folder where these are mounted."""
 
 
 @functools.cache

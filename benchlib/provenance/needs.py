@@ -20,7 +20,7 @@ class Need(Strict):
     """Something that has to be in an environment for a framework to use a device, or one of several such things."""
 
     device: str
-    otherwise: str  # what is said where it is not there: what is missing and what to do; ``{lacking}`` is filled in
+    otherwise: str  # the sentence where it is not there: the fault and the remedy; ``{lacking}`` is filled in
     modules: tuple[str, ...] = ()  # the environment has one of these top-level modules
     distributions: tuple[str, ...] = ()  # the framework's package comes in one of these; ``*`` stands for anything
     text: tuple[str, str] | None = None  # a file of the package, and a regular expression that a part of it matches
@@ -41,7 +41,7 @@ def declared_needs(framework: str) -> list[Need]:
 
 
 def why_missing(needs: Iterable[Need], framework: str, environment: str) -> str | None:
-    """The missing need of a framework in an environment, and what to do; None: none is missing."""
+    """The missing need of a framework in an environment, and the remedy; None: none is missing."""
     each = ((need, lacking) for need in needs for lacking in _missing_parts(need, framework, environment))
     return next((need.otherwise.replace("{lacking}", lacking) for need, lacking in each), None)
 

@@ -50,7 +50,7 @@ class Chips:
         self._started, self._chips = 0.0, list[dict[str, Any]]()
 
     def read(self) -> list[dict[str, Any]]:
-        """As of :func:`npus`; none until npu-smi has answered."""
+        """The chips (:func:`npus`); none until npu-smi has answered."""
         if self._process and self._process.poll() is not None:
             self._chips, self._process = _visible(self._process.communicate()[0]), None
         if not self._process and time.monotonic() > self._started + EVERY_S:
@@ -79,7 +79,7 @@ def cann() -> str:
 
 
 def why_missing() -> str | None:
-    """Why workers may use no NPU, and what to do; None where they may."""
+    """The reason why workers may use no NPU, and the remedy; None where they may."""
     if not list(Path("/dev").glob("davinci[0-9]*")):
         return "no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"
     folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")

@@ -53,7 +53,7 @@ def compute_processes(handle: Any) -> list[Any]:
 
 
 def why_missing() -> str | None:
-    """Why workers may use no GPU, and what to do; None where they may."""
+    """The reason why workers may use no GPU, and the remedy; None where they may."""
     if pynvml is None and any(Path("/dev").glob("nvidia[0-9]*")):
         return "an NVIDIA GPU, but nothing to ask its driver with: pip install 'benchlib[nvidia]', or use device 'cpu'"
     if gpus():

@@ -16,7 +16,7 @@ from traitlets.config import Config
 from benchlib.errors import BenchlibError
 
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first of these
-LOADING = (  # what of a page would load something from elsewhere, or run
+LOADING = (  # the parts of a page that would load something from elsewhere, or run
     "script, iframe, object, embed, link:not([href^='data:']), [src]:not([src^='data:']), [srcset], [poster], "
     "[style*='url('], style:-soup-contains('@import'), style:-soup-contains('http')"
 )

@@ -44,7 +44,7 @@ def show(results: Results) -> HTML:
         f'{picture.definitions(every)}<div class="first-page">'
         f'<section class="sentences lead" aria-label="In a sentence">{lead}</section>'
         f'<section class="ratios" aria-label="All ratios of throughput"><h2>Who is faster</h2>{drawn}</section>'
-        f'<aside class="board"><h2>What was published, and what comes out here</h2>{"".join(_board(results))}</aside>'
+        f'<aside class="board"><h2>Published claims, and their verdicts here</h2>{"".join(_board(results))}</aside>'
         f'<section class="sentences" aria-label="How sure, on what">{sure}{where}</section></div>'
     )
 
@@ -76,7 +76,7 @@ def _count_effects(of: pd.DataFrame, with_most: bool) -> str:
 
 
 def trust(results: Results, every: pd.DataFrame) -> str:
-    """Say what identical processes show, how many ratios show nothing, and how many models are the same."""
+    """Give the resolution by identical processes, and the numbers of undecided ratios and of equal models."""
     text = []
     if len(seen := controls(results)):
         facts = summarise(seen.drop_duplicates(["estimate", "low", "high"]))
@@ -97,7 +97,7 @@ def trust(results: Results, every: pd.DataFrame) -> str:
 
 
 def origin(results: Results) -> str:
-    """Say on which machine it was, and with which versions; and what failed, is missing or stale."""
+    """Name the machines and versions, and the results that failed, are missing or stale."""
     packages = {one for name in frameworks.names() for one in frameworks.distributions(name)}
     versions = (f"{name} {text}" for m in results.measured for name, text in m.versions.items() if name in packages)
     days, failed = sorted({m.started_utc[:10] for m in results.measured}), len([*results.each("failed")])

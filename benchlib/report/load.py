@@ -17,21 +17,21 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.stats import frame as tidy
 
-KEYS = (  # of the summary that a notebook glues, what the report needs
+KEYS = (  # that the report needs of the summary that a notebook glues
     *("title", "question", "answers", "findings", "warnings", "notes", "figures", "tables", "captions", "in_report"),
     *("failed", "certificates", "measurements", "conditions"),
 )
 
 
 class Results:
-    """The results in the folder of ``lab``, by notebook; what of them cannot be used is named."""
+    """The results in the folder of ``lab``, by notebook; those that cannot be used are named."""
 
     def __init__(self, lab: Lab) -> None:
         self.folder = lab.folder
         self.summaries: dict[str, dict[str, Any]] = {}
         self.frames: dict[str, pd.DataFrame] = {}
         self.missing: dict[str, str] = {}  # by notebook, why it has no result
-        self.stale: dict[str, str] = {}  # by notebook, what has changed since
+        self.stale: dict[str, str] = {}  # by notebook, the changes since
         self.wrong: list[str] = []  # a sentence on each file that is damaged, changed or gone
         project = (path.stem for path in root().glob("notebooks/[!.]*.ipynb"))
         names = sorted({*manifest.read_all(self.folder), *project} - {"report"})
@@ -50,7 +50,7 @@ class Results:
         self.wrong += [f"{path} could not be used and was measured again." for path in aside]
 
     def each(self, key: str) -> Iterator[Any]:
-        """Yield what all notebooks list under a key of their summaries."""
+        """Yield all items that notebooks list under a key of their summaries."""
         return (one for summary in self.summaries.values() for one in summary.get(key, ()))
 
     def rows(self, *quantities: str) -> pd.DataFrame:

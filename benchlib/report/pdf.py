@@ -54,7 +54,7 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
 
 
 def _run(command: list[str]) -> str:
-    """Run a browser to its end, with all of its processes; return what went wrong."""
+    """Run a browser to its end, with all of its processes; return its error."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     given = env_vars.for_programs(os.environ)
     with subprocess.Popen(command, start_new_session=True, env=given, **pipes) as process:

@@ -22,7 +22,7 @@ from benchlib.stats import frame as tidy
 MANY = 26  # rows, with the headings above them, that fit on the first page of a paper beside the claims
 APART = 15  # per cent of the width that two ticks are apart at least
 
-# The columns by which a reader can choose among the rows, and what stands beside a colour, which alone says nothing.
+# The columns by which a reader can choose among the rows, and the signs beside colours, which alone say nothing.
 FILTERS = ("workload", "framework", "environment", "mode", "device", "batch_size", "lane", "precision")
 GLYPHS = {"faster": "↑", "slower": "↓", "same": "=", "open": "○", "none": "–", "reproduced": "✓", "not-reproduced": "✗"}
 
@@ -43,12 +43,12 @@ def definitions(every: pd.DataFrame) -> str:
 
 
 def glyph(name: str) -> str:
-    """Return the sign of what a ratio, or a claim's cases, show."""
+    """Return the sign of the verdict on a ratio, or on a claim's cases."""
     return f'<span class="glyph" aria-hidden="true">{GLYPHS[name]}</span>'
 
 
 def pictures(every: pd.DataFrame) -> str:
-    """Draw all ratios, relative to what they were measured with, and to each subject that a reader may choose."""
+    """Draw all ratios, relative to their measured baselines, and to each subject that a reader may choose."""
     views = {"as measured": View(ratios.relative_to(every), ratios.usual_baseline(every))}
     for subject in every["baseline_subject"].value_counts().index:
         views[spelled(subject)] = View(ratios.relative_to(every, subject), subject)
@@ -77,7 +77,7 @@ class View:
                 self.ticks.append(float(tick))
 
     def percent(self, ratio: float) -> float:
-        """Return where a ratio is, in per cent of the width; what is beyond an end is at that end."""
+        """Return the place of a ratio, in per cent of the width; one beyond an end is at that end."""
         share = math.log(ratio / self.low) / math.log(self.high / self.low)
         return round(100 * min(max(share, 0.0), 1.0), 2)
 
@@ -91,13 +91,13 @@ class View:
             f'<span class="ticks">{ticks}</span></div>'
         )
         return (
-            f'<p class="caption">Throughput divided by that of <b>{escape(spelled(self.baseline))}</b>, or of what '
-            f"stands after “vs”. The lines are 95 % intervals over processes.</p>{_legend(self.rows)}"
+            f'<p class="caption">Throughput divided by that of <b>{escape(spelled(self.baseline))}</b>, or of the '
+            f"subject after “vs”. The lines are 95 % intervals over processes.</p>{_legend(self.rows)}"
             f'<div class="forest{" many" * many}">{axis}{axis * many}{workloads}</div>'
         )
 
     def label(self, row: Row) -> tuple[str, str]:
-        """Return who a row is about, and what tells it from others: its own details, and what it is compared with."""
+        """Return the subject of a row, and the words that tell it from others: its own details, and its baseline."""
         other = "" if row["baseline_subject"] == self.baseline else spelled(row["baseline_subject"])
         versus = ", ".join(filter(None, (other, row["baseline_apart"])))
         return spelled(row["subject"]), " ".join(filter(None, (row["apart"], f"vs {versus}" if versus else "")))
@@ -151,7 +151,7 @@ class View:
 
 
 def _facts(row: Row) -> dict[str, str]:
-    """Return what is behind a ratio: facts by their names."""
+    """Return the facts behind a ratio, by their names."""
     control = tables.ratio(row["control"], row["control_low"], row["control_high"])
     return {
         "condition": spelled(row["label"]),
@@ -183,7 +183,7 @@ def _legend(rows: list[Row]) -> str:
 
 
 def figure(every: pd.DataFrame) -> Figure:
-    """Draw all ratios, relative to what they were measured with, for a paper."""
+    """Draw all ratios, relative to their measured baselines, for a paper."""
     shown = ratios.relative_to(every)
     view, rows = View(shown, ratios.usual_baseline(every)), []
     for workload, own in _group_by("workload", view.rows):

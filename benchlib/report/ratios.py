@@ -12,7 +12,7 @@ from benchlib.plotting.style import name_once
 from benchlib.report.load import Results
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 
-# What a verdict shows, in a word; else it is "same", or "none" where there is no ratio.
+# A verdict in a word; any other is "same", or "none" where there is no ratio.
 KINDS = {FASTER: "faster", SLOWER: "slower", NO_DIFFERENCE: "open"}
 CSV = {  # the columns of the table that benchlib trace reads, by those of the frame
     **{name: name for name in ("key", "notebook", "task", "processes", "control", "control_low", "control_high")},
@@ -26,8 +26,8 @@ SAME = ["task", "margin", "label", "baseline_label", "estimate", "low", "high", 
 def rows(results: Results) -> pd.DataFrame:
     """Return a row for each ratio of each notebook, workload by workload.
 
-    Its columns are those of the frame and ``key``, its name; ``says``, its verdict or why there is none; ``kind``, that
-    in a word; ``restless``: its A/A excludes 1; ``title`` of its notebook; and those of :func:`_words`.
+    Its columns are those of the frame, those of :func:`_words`, ``key``, its name, and the ``title`` of its notebook.
+    ``says`` is its verdict or why there is none; ``kind`` is that in a word; ``restless``: its A/A excludes 1.
     """
     frame = results.rows("throughput_ratio", "pair_ratio")
     frame = name_once(frame[frame["baseline_label"].notna()].assign(home=lambda every: every["environment"]))
@@ -67,8 +67,8 @@ def usual_baseline(every: pd.DataFrame) -> str:
 
 
 def _words(every: list[dict[str, Any]], details: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return what all conditions of a comparison share (``setting``, less what all of the workload share), and what a
-    row's condition and its baseline have of their own.
+    """Return the details that all conditions of a comparison share (``setting``, less those of the whole workload).
+    Also those that only a row's condition or its baseline has.
     """
     sides = [[details.get(row[label], []) for label in ("label", "baseline_label")] for row in every]
     common: dict[Any, set[str]] = {}  # by workload, and by comparison

@@ -1,4 +1,4 @@
-"""How sure the results are: what identical processes show against each other, and how far models differ."""
+"""The reliability of the results: identical processes against each other, and differences of the models."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def controls(results: Results) -> pd.DataFrame:
 
 
 def resolution(results: Results) -> HTML:
-    """Show what the A/A of each notebook says: how often it includes 1, how often it is within the margin, how wide."""
+    """Show the A/A of each notebook: the shares that include 1 and that are within the margin, and the widths."""
     rows = [{"notebook": name, **summarise(own)} for name, own in controls(results).groupby("notebook", sort=False)]
     caption = (
         "The baseline against itself (A/A). About 19 of 20 intervals should include 1. A difference that is smaller "
-        "than the half width cannot be seen. The margin is what a notebook calls the same."
+        "than the half width cannot be seen. Ratios within a notebook's margin are called the same."
     )
     return tables.html(pd.DataFrame(rows), caption)
 
@@ -63,7 +63,7 @@ def certificates(results: Results) -> HTML:
     frame.insert(3, "conditions", groups.size().to_numpy())
     caption = (
         f"Largest relative difference from the reference, {tables.references(every)}, over all trials on the same "
-        "batches; without what rounding explains, which the certificates list."
+        "batches. Differences that rounding explains are left out; the certificates list them."
     )
     unmet = (f"{name}, not in all that was compared: {'; '.join(some)}." for name, some in coverage_gaps(every).items())
     return HTML(tables.html(frame, caption).data + tables.bullets([*dict.fromkeys(notes), *unmet]).data)

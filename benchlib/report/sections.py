@@ -1,4 +1,4 @@
-"""The parts of the page that show what notebooks gave: a question each, findings, notes, what is missing or failed."""
+"""The parts of the page that show notebooks' results: a question each, findings, notes, missing and failed ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _question(results: Results, summary: dict[str, Any], with_table: bool) -> st
 
 
 def rest(results: Results, with_table: Collection[str], without: Collection[str]) -> HTML:
-    """Show all findings, and what of figures and tables was not shown with the questions, ``with_table`` or not."""
+    """Show all findings, and the figures and tables that were not shown with the questions, ``with_table`` or not."""
     parts = []
     for name, summary in results.summaries.items():
         title, table = summary["title"], int(name in with_table)
@@ -61,7 +61,7 @@ def _parts(results: Results, summary: dict[str, Any], of: str = "") -> tuple[lis
 
 
 def notes(results: Results) -> HTML:
-    """Show what makes numbers less sure than they look, and what is special of data and machine."""
+    """Show the reasons why numbers are less sure than they look, and special facts of data and machine."""
     said: dict[str, list[str]] = {}
     for summary in results.summaries.values():
         for sentence in (*summary["warnings"], *summary["notes"]):
@@ -74,7 +74,7 @@ def notes(results: Results) -> HTML:
 
 
 def missing(results: Results) -> HTML:
-    """Name what failed, has not run, is stale, damaged or gone, and what cannot be measured here."""
+    """Name the results that failed, have not run, are stale, damaged or gone, or cannot be measured here."""
     items = [f"{name}: {reason}" for name, reason in results.missing.items()]
     items += [f"{name}: this result is stale ({why}); run again to measure." for name, why in results.stale.items()]
     items += results.wrong

@@ -19,7 +19,7 @@ def places(results: Results) -> list[str]:
 
 
 def machine(results: Results) -> HTML:
-    """Show the machines, the versions of what was measured, and where the workloads are from."""
+    """Show the machines, the measured versions, and the sources of the workloads."""
     named = naming.implementations((m.condition.framework, m.condition.environment) for m in results.measured)
     rows: dict[tuple[str, str], None] = {}
     for one in results.measured:
@@ -31,11 +31,11 @@ def machine(results: Results) -> HTML:
     shown = pd.DataFrame([row for row in rows if row[1]], columns=["what", "it is"])
     used = (workloads.load(name) for name in dict.fromkeys(one.workload for one in results.conditions))
     sources = tables.bullets(f"{one.name}: {one.source}." for one in used)
-    return HTML(tables.html(shown, "The machine, and the versions of what was measured.").data + sources.data)
+    return HTML(tables.html(shown, "The machine, and the measured versions.").data + sources.data)
 
 
 def settings(results: Results) -> HTML:
-    """Show what was in force in the workers, read back from the frameworks after the first step."""
+    """Show the settings in force in the workers, read back from the frameworks after the first step."""
     named = naming.subjects(m.condition for m in results.measured)
     rows: dict[tuple[str, str, str], dict[str, None]] = {}  # by subject, device and threads
     for m in results.measured:

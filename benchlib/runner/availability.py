@@ -1,4 +1,4 @@
-"""Which devices each framework can use here, in each environment, or what is missing. No framework is imported."""
+"""The devices that each framework can use here, in each environment, or the missing parts. Imports no framework."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from benchlib.errors import BenchlibError
 from benchlib.provenance import installed, needs, npu_smi, nvml
 from benchlib.runner import process_group
 
-_ON_MACHINE = {"cuda": nvml, "npu": npu_smi}  # what tells whether the machine has one; of others the session says it
+_ON_MACHINE = {"cuda": nvml, "npu": npu_smi}  # tell whether the machine has one; of others the session says it
 
 
 def why_absent(framework: str, device: str, environment: str = DEFAULT) -> str | None:
-    """None if ``framework`` can use ``device`` here in an environment; else what is missing and what to do."""
+    """None if ``framework`` can use ``device`` here in an environment; else the missing part and the remedy."""
     offered, declared = frameworks.devices(framework), needs.declared_needs(framework)
     try:
         if sentence := _without_framework(framework, environment):
@@ -47,8 +47,8 @@ def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
 
 
 def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
-    """A row for each framework, environment and device that it has a path to, with the ``version``, and what is
-    ``missing`` (None: nothing). What is not installed is listed of the default environment only.
+    """A row for each framework, environment and device that it has a path to, with the ``version`` and the ``missing``
+    part (None: nothing). A framework that is not installed is listed for the default environment only.
     """
     rows = []
     for environment, name in itertools.product(within, frameworks.names()):
@@ -63,14 +63,14 @@ def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
 
 
 def places(device: str) -> int:
-    """How many processes of a group can each have a core, or a device, to itself."""
+    """The number of processes of a group that can each have a core, or a device, to itself."""
     if device == "cpu":
         return len(os.sched_getaffinity(0))
     return len(nvml.gpus() if device == "cuda" else npu_smi.npus())
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Raise a BenchlibError if a condition asks for what this machine does not have."""
+    """Raise a BenchlibError if a condition asks for something that this machine does not have."""
     for one in conditions:
         if missing := why_absent(one.framework, one.device, one.environment) or _folder(one) or _processors(one):
             raise BenchlibError(f"{one}: {missing}")
@@ -107,7 +107,7 @@ def _processors(condition: Condition) -> str | None:
 
 
 def _without_framework(framework: str, environment: str) -> str | None:
-    """None if an environment has the framework; else what to do."""
+    """None if an environment has the framework; else the remedy."""
     python = environments.find(environment).python
     if shutil.which(python) is None:
         remedy = f"benchlib environment remove {environment}, and make it again"

@@ -28,7 +28,7 @@ AfterEpoch = Callable[[Measurement], None]
 
 
 class TrainingSettings(Strict):
-    """How long a run trains; a part of its key."""
+    """The length of a training run; a part of its key."""
 
     epochs: int  # at least
     threshold: float | None  # of the metric; None: none to reach
@@ -51,8 +51,8 @@ def train_runs(
     progress: Progress,
     after_epoch: AfterEpoch,
 ) -> Generator[Measurement, None, None]:
-    """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs, unless
-    another process has measured it meanwhile. The processes start together, and train one after the other.
+    """Each run, as soon as it is done. One that another process has measured meanwhile is given as it is; the others go
+    to ``keep``, and to ``after_epoch`` after each epoch. The processes start together, and train one after the other.
     """
     missing = {}
     for file, job in asked.items():
@@ -134,6 +134,6 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
     worker.ask("predict", file=str(file))
     workload, predictions, data = load(job.condition.workload), worker.arrays(file, np.load), files.arrays(job.data)
     if wrong := metrics.wrong(workload, predictions, data):
-        raise worker.give_up(f"wrote what cannot be used: {wrong}")
+        raise worker.give_up(f"wrote unusable results: {wrong}")
     metric = metrics.measure(workload, predictions, data)
     return Epoch(epoch=number, wall_s=sum(block.wall_s for block in blocks), loss=answer["loss"], metric=metric)

@@ -1,8 +1,8 @@
 """Was a block alone on the machine, and like the other blocks of its process?
 
-Others count on the processors that this process may use, in hundredths of a second a core: a block of 0.15 s shows a
+Others count on the processors that this process may use, in hundredths of a second a core. A block of 0.15 s shows a
 third of a core, one of 1 s a tenth. A worker that was stopped within a block (a paused container, a hypervisor) leaves
-no such trace: its block is far from the process's others, or longer with less CPU time a second.
+no such trace. Its block is far from the process's others, or longer with less CPU time a second.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SLOWER = 1.5  # times the usual step, on fewer cores than this part of the usual
 OTHERS, IDLE_WORKERS, ON_GPU = "other processes", "the other workers", "others on the GPU"
 THROTTLED, STOPPED = "a CPU quota", "stopped for a part of it"
 FAR_OFF, NO_CPU = "far from the process's other blocks", "next to no CPU time"
-"""What a block was disturbed by."""
+"""The causes of a disturbed block."""
 
 
 class Pace(NamedTuple):
-    """How a process went for a while."""
+    """The pace of a process for a while."""
 
     step_s: float
     cores: float
@@ -53,7 +53,7 @@ class Watch:
         self._before = self._read()
 
     def end(self) -> SimpleNamespace:
-        """What has gone on since, as a ``Block`` has it; a worker that worked, not asked to, is marked as restless."""
+        """The load since the start, in fields of a ``Block``; a worker that worked unasked is marked as restless."""
         self.window_s = time.perf_counter() - self._started
         machine_s, ours_s, self.own_s, *idle = (
             now - before for now, before in zip(self._read(), self._before, strict=True)

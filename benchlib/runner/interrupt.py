@@ -13,7 +13,7 @@ import psutil
 
 from benchlib import scratch
 
-STOPPED = "stopped by an interrupt; what was measured is kept, and running it again goes on from there"
+STOPPED = "stopped by an interrupt; the measurements are kept: run it again to go on from there"
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from benchlib.provenance import fingerprint, installed, knobs, machine
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
 
-INITIAL_SEED = 0  # of weights and batches where the seed is not what is studied
+INITIAL_SEED = 0  # of weights and batches where the seed is not studied
 
 
 @dataclass(frozen=True)

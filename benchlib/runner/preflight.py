@@ -16,7 +16,7 @@ from benchlib.workloads import load
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Refuse conditions that ask for what is not there, or for arrays that are larger than the machine."""
+    """Refuse conditions that ask for something missing, or for arrays that are larger than the machine."""
     conditions = list(conditions)
     availability.require(conditions)
     for condition in conditions:
@@ -29,7 +29,7 @@ TOO_LARGE = "arrays of this size are larger than this machine's memory; ask for 
 
 
 def too_large(condition: Condition) -> str:
-    """Which choice, ``hyperparameters`` or ``batch_size``, makes arrays larger than this machine's memory; or none."""
+    """The choice, ``hyperparameters`` or ``batch_size``, that makes arrays exceed this machine's memory; else empty."""
     workload, values, there = load(condition.workload), condition.hyperparameters, psutil.virtual_memory().total
     try:
         if 4 * sum(math.prod(weight.shape) for weight in workload.weights(values).values()) > there:

@@ -1,5 +1,5 @@
-"""A data-parallel group of processes, seen from the parent as one worker: torchrun or msrun starts them, each connects
-to the parent, gets every request and answers it. One that dies, fails or falls silent ends the group at once.
+"""A data-parallel group of processes, seen from the parent as one worker. The launcher (torchrun, msrun) starts them;
+each connects to the parent, gets every request and answers it. One that dies, fails or falls silent ends the group.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ EQUAL = frozenset({"steps", "parameters", "weights_sha256", "data_sha256", "orde
 
 
 def merge_answers(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """One answer of several; what must be equal is a ChannelGarbage if it is not."""
-    together = dict(answers[0])  # of what is not named below, the first process's counts
+    """One answer of several; a ChannelGarbage if values that must be equal are not."""
+    together = dict(answers[0])  # of values that are not named below, the first process's counts
     for name in together:
         values = [answer[name] for answer in answers]
         if name in EQUAL and any(one != values[0] for one in values):
@@ -48,7 +48,7 @@ MERGED: dict[str, Callable[[list[Any]], Any]] = {
     **dict.fromkeys(("wall_s", "device_s"), max),
     "started_s": min,
     "loss": statistics.fmean,  # each has that of its part of the batch
-    "files": lambda values: {module: file for one in values for module, file in one.items()},  # what any has imported
+    "files": lambda values: {module: file for one in values for module, file in one.items()},  # imported by any
     "block": merge_answers,
 }
 
@@ -78,7 +78,7 @@ class GroupChannel:
         self._channels: dict[int, Channel] = {}
         self._sockets: dict[int, socket.socket] = {}
         self._started: dict[int, psutil.Process] = {}
-        self._unsent: list[dict[str, Any]] = []  # what was asked before they were there
+        self._unsent: list[dict[str, Any]] = []  # requests from before they were there
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(scratch / "group"))
         self._listener.listen(world_size)
@@ -117,7 +117,7 @@ class GroupChannel:
             channel.close()
 
     def _connect(self, deadline: float) -> None:
-        """Wait until every process has connected and said its number; then send what has waited for that."""
+        """Wait until every process has connected and said its number; then send the requests that wait for that."""
         while len(self._channels) < self._world_size:
             self._wait_readable([self._listener], deadline)
             end, _ = self._listener.accept()
@@ -136,7 +136,7 @@ class GroupChannel:
             if ready := select.select(sockets, [], [], min(left, TICK_S))[0]:
                 return ready
             if gone := self._name_missing():
-                if ready := select.select(sockets, [], [], 0)[0]:  # what it said last, or that its end is closed
+                if ready := select.select(sockets, [], [], 0)[0]:  # its last words, or the closing of its end
                     return ready
                 raise ChannelClosed(gone)
             if tick:
@@ -144,7 +144,7 @@ class GroupChannel:
         raise ChannelSilent("no message in time")
 
     def _name_missing(self) -> str:
-        """Which process is gone that the others wait for: the launcher, or one of its own, as msrun's scheduler."""
+        """Name a lost process that the others wait for: the launcher, or one of its own, as msrun's scheduler."""
         if len(self._channels) < self._world_size:  # later there are no new ones
             if self.launcher.poll() is not None:
                 return "the launcher ended before all processes had started"

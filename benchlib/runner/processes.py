@@ -27,7 +27,7 @@ Tick = Callable[[], None]
 
 
 class WorkerFailed(Exception):
-    """A worker died, hung or failed; the text says which, and ends with what it printed last."""
+    """A worker died, hung or failed; the text says which, and ends with its last output."""
 
     def __init__(self, failure: Failure | str) -> None:
         self.failure = Failure(sentence=failure) if isinstance(failure, str) else failure
@@ -36,7 +36,7 @@ class WorkerFailed(Exception):
 
 class WorkerProcess:
     """One fresh process for one condition; a group of them, if it is data-parallel. ``extra`` are environment variables
-    beside the knobs, for what is not timed.
+    beside the knobs, for untimed work.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class WorkerProcess:
         return answer
 
     def begin(self, do: str, **details: Any) -> None:
-        """Send a request and do not wait: several workers can do at once what is not timed. See :meth:`finish`."""
+        """Send a request and do not wait: several workers can do untimed work at once. See :meth:`finish`."""
         self.release()
         self._request({"do": do, **details})
 
     def finish(self, do: str, tick: Tick | None = None) -> dict[str, Any]:
-        """Wait for the answer to what was begun."""
+        """Wait for the answer to the request that was begun."""
         try:
             answer = self.channel.receive(self.patience_s, tick)
         except ChannelClosed as error:
@@ -118,12 +118,12 @@ class WorkerProcess:
         return answer
 
     def arrays(self, file: Path, read: Callable[[Path], Any] = files.unpack) -> Any:
-        """The arrays by name that it packed in ``file``, or what ``read`` makes of it."""
+        """The arrays by name that it packed in ``file``, or the result of ``read``."""
         try:
             return read(file)
-        except Exception as error:  # there is no end to what a broken file can make numpy and zipfile raise
+        except Exception as error:  # a broken file can make numpy and zipfile raise an error of any type
             said = f"{file.name} cannot be read: {type(error).__name__}: {error}"
-            raise self.give_up(f"wrote what cannot be used: {said}") from error
+            raise self.give_up(f"wrote unusable results: {said}") from error
 
     def pids(self) -> list[int]:
         """The numbers of the processes that compute."""
@@ -197,7 +197,7 @@ class WorkerProcess:
             raise self.give_up(f"died before {message['do']!r}") from None
 
     def give_up(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
-        """An error that says ``what`` is wrong with the worker, which is then ended."""
+        """End the worker, and return an error that says ``what`` is wrong with it."""
         self._kill(self._descendants())
         code = self.process.returncode
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
@@ -225,8 +225,8 @@ class WorkerProcess:
 
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
-    """The environment variables of a worker: what it inherits, knobs, and a PYTHONPATH with a link in ``place`` to
-    benchlib alone, and to plug-ins: packages beside it are of the parent's interpreter.
+    """The environment variables of a worker: inherited ones, knobs, and a PYTHONPATH. That has a link in ``place`` to
+    benchlib alone, and to plug-ins, because packages beside it are of the parent's interpreter.
     """
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)

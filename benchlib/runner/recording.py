@@ -98,9 +98,9 @@ def first_step(measurement: Measurement, worker: WorkerProcess, others: list[Wor
 
 
 def memory(measurement: Measurement, worker: WorkerProcess) -> None:
-    """Memory in MiB (2**20 bytes). Of the worker's process: ``after_import`` resident once the framework is imported;
-    ``peak`` ever resident; ``steady`` resident after the last step; ``private`` of that what is not a mapped file.
-    ``children``: resident in processes that it started (compilers). Of the device, from the framework's allocator:
+    """Memory in MiB (2**20 bytes). ``after_import`` is resident in the worker's process once the framework is imported,
+    ``steady`` after the last step. ``private`` is the part of ``steady`` without mapped files; ``peak`` the most ever.
+    ``children`` is resident in processes that it started (compilers). Of the device, from the framework's allocator:
     ``device_allocated`` now, ``device_peak``.
     """
     children = sum(worker.map_children(lambda child: child.memory_info().rss / 2**20))
@@ -111,8 +111,8 @@ CLOCK_S = 0.01  # by so much a block may last longer than the parent waited for 
 
 
 def require_plausible(block: Block, window_s: float, alone: bool) -> Block:
-    """The block, if its times can be true. ``window_s`` is how long the parent waited for it, by a clock of its own;
-    for it ``alone``, so that it cannot be much shorter either.
+    """The block, if its times can be true. ``window_s`` is the time that the parent waited for it, by its own clock. If
+    it waited for this block ``alone``, the block cannot be much shorter either.
     """
     wall_s = block.wall_s
     if not (wall_s > 0 and math.isfinite(wall_s + block.cpu_s)):

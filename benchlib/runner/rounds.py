@@ -27,7 +27,7 @@ LATE = 1.5  # times as long as planned may the rounds of a repetition take
 
 
 class RoundSettings(Strict):
-    """How a comparison is measured; a part of its key."""
+    """The settings of a comparison's measurement; a part of its key."""
 
     block_s: float  # about how long a block lasts; at least one step
 
@@ -49,7 +49,7 @@ def measure_repetition(
         for entry in chance.sample(members, len(members)):
             run_guarded(entry, _prepare, settings, _idle_workers(entry, members))
             ends.append(time.monotonic())
-        # What one of them compiles for long makes the others no more worth measuring: so many times the usual.
+        # A long compilation of one of them makes the others no more worth measuring: so many times the usual.
         start_s = built_s + len(members) * statistics.median(b - a for a, b in itertools.pairwise(ends))
         round_s = sum(entry.steps * entry.step_s for entry in members if entry.measurement.failure is None)
         most_s = LATE * max(start_s, rounds * round_s) if rounds else start_s

@@ -1,4 +1,4 @@
-"""Which repetitions of a comparison are there, and which are due."""
+"""The repetitions of a comparison: those that are there, and those that are due."""
 
 from __future__ import annotations
 

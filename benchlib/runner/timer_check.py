@@ -1,4 +1,4 @@
-"""A test of the timer, which stops after ``Session.synchronize``: it plants work of known duration, steps until weights
+"""A test of the timer, which stops after ``Session.synchronize``. It plants work of known duration: steps until weights
 can be read that are there only when all is done. An adapter that forgets to wait sees less of it.
 """
 
@@ -15,8 +15,8 @@ from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
 PLANTED_S, PLANTED_FEW_S = 0.2, 0.01
-"""Many steps, and a few: an adapter that waits for a step's loss and not for its update hides the end of the last step
-only, which is little of many.
+"""Many steps, and a few. An adapter that waits for a step's loss and not for its update hides only the last step's
+end, which is little of many.
 """
 
 LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6  # of these that the timer must see, in the shortest of ``TAKES``

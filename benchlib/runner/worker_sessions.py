@@ -34,7 +34,7 @@ class Sampler:
             self._last = self._read()
         except psutil.Error as error:  # of a group's process, which its launcher has already reaped
             raise self._process.give_up(f"died: {error}") from error
-        psutil.cpu_percent()  # what it gives next is since now
+        psutil.cpu_percent()  # its next value is since now
 
     def tick(self) -> None:
         """Take a sample of the time since the last one."""
@@ -70,7 +70,7 @@ class Entry:
 
 
 def start(entries: list[Entry], patience_s: float) -> None:
-    """Start a fresh process for each, and wait until it has imported its framework; what fails in that is recorded."""
+    """Start a fresh process for each, and wait until it has imported its framework; failures are recorded."""
     for entry in entries:
         run_guarded(entry, _start, patience_s)
     for entry in entries:
@@ -78,7 +78,7 @@ def start(entries: list[Entry], patience_s: float) -> None:
 
 
 def build(entries: list[Entry]) -> None:
-    """Have each process build its job; what fails in that is recorded."""
+    """Have each process build its job; failures are recorded."""
     for entry in entries:  # all at once: PyTorch's first optimizer imports for a second
         run_guarded(entry, lambda e: e.worker.begin("build", **e.job.document()))
     for entry in entries:

@@ -1,9 +1,9 @@
 """After how many steps graph mode has paid for its compilation.
 
 ``n`` steps take the first one's time, compilation included, and ``n - 1`` steady ones. Both modes have taken equally
-long after ``1 + (first of graph - first of eager) / (step of eager - step of graph)`` steps, with means over processes,
-and Fieller's interval over the pairs of processes that were measured together. A pair of which a first step was
-disturbed is left out; where that is more than half of them, there is no number.
+long after ``1 + (first of graph - first of eager) / (step of eager - step of graph)`` steps. Steps are means over
+processes; Fieller's interval is over the pairs of processes that were measured together. A pair of which a first step
+was disturbed is left out; where that is more than half of them, there is no number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAYS, AT_ONCE, NEVER, NOT_SHOWN = "pays", "pays at once", "never pays", "not sho
 
 
 def amortisation(comparison: Comparison, eager: Condition, graph: Condition) -> tuple[str, dict[str, Interval]]:
-    """Of two conditions of a comparison that differ in the mode: the verdict, and the quantities (``frame.OF_GRAPHS``).
+    """The verdict on two conditions of a comparison that differ in the mode, and their ``frame.OF_GRAPHS`` quantities.
     Those that begin with ``pays`` are nan unless it pays.
     """
     every = [pair for pair in comparison.pairs(eager, graph) if all(map(_undisturbed_blocks, pair))]

@@ -26,7 +26,7 @@ FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SLOWS_DOWN, DISTURBED = "slows down", "disturbed"
 MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
 NO_RATIO = {MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED}
-"""Verdicts on what has no ratio."""
+"""Verdicts where there is no ratio."""
 
 SHARED = "shared time spent"  # why a comparison ended that has no budget of its own: the report's clock went on
 
@@ -45,7 +45,7 @@ class Comparison(Measured):
 
     @property
     def plan(self) -> Plan:
-        """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
+        """The state of the comparison: the next repetition, or why it ended and the cost of reaching the precision."""
         given = [] if self._is_lost else self._ratio_conditions()
         disturbed = any(self.disturbed(self.baseline, *pair) for pair in given)
         return plan(self._planner_pairs(given), self.precision, self.budget_s, self.pilot if given else 0, disturbed)
@@ -125,7 +125,7 @@ class Comparison(Measured):
         return self.between(self.baseline, condition, role)
 
     def between(self, one: Condition, other: Condition, role: str | None = None) -> Interval:
-        """As :meth:`ratio`, of ``other`` over ``one``."""
+        """The ratio of ``other`` to ``one``: see :meth:`ratio`."""
         pairs = self.pairs(one, other, role)
         if self.disturbed(one, other, role):
             return Interval(processes=sum(bool(disturbed_rounds(*pair)) for pair in pairs))
@@ -133,8 +133,8 @@ class Comparison(Measured):
         return geometric_interval([float(np.mean(rounds)) for rounds in logs if rounds])
 
     def verdict(self, one: Condition, other: Condition, role: str | None = None) -> tuple[Interval, str]:
-        """As :meth:`between`, and what it shows (see :func:`verdict_on`). There is no ratio of another model, nor of
-        what keeps slowing down, or is :meth:`disturbed`: nan where the verdict is one of :data:`NO_RATIO`.
+        """The ratio (:meth:`between`) and its verdict (see :func:`verdict_on`). There is no ratio of another model, nor
+        of one that keeps slowing down, or is :meth:`disturbed`: nan where the verdict is one of :data:`NO_RATIO`.
         """
         ratio = self.between(one, other, role)
         unproved = None if role == "control" else self._no_proof(one, other)
@@ -151,15 +151,15 @@ class Comparison(Measured):
         return Interval(processes=ratio.processes), verdict
 
     def disturbed(self, one: Condition, other: Condition, role: str | None = None) -> bool:
-        """Is there no ratio of ``other`` to ``one``, because in more than half (``MOST``) of the rounds that it would
-        be made of the block of either was disturbed in every take? ``role`` "control": of the baseline to itself.
+        """Is there no ratio of ``other`` to ``one``, because too many blocks were disturbed? These are more than half
+        (``MOST``) of its rounds, with either's block disturbed in every take. "control": of the baseline to itself.
         """
         flags = [flag for pair in self.pairs(one, other, role) for flag in disturbed_rounds(*pair)]
         return sum(flags) > MOST * len(flags)
 
     def ratios(self) -> pd.DataFrame:
-        """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
-        :meth:`verdict` and ``why`` the models are not shown to be the same.
+        """A row per condition but the baseline, and the control's. It has the ratio to the baseline, low, high,
+        processes, :meth:`verdict` and ``why`` the models are not shown to be the same.
         """
         rows = []
         for condition, role in self._ratios():
@@ -176,13 +176,13 @@ class Comparison(Measured):
         return slow_down(condition, [[m for m in together if m.ok] for together in self._repetitions()])
 
     def throughput(self) -> pd.DataFrame:
-        """A row per condition: samples and steps per second and step time with intervals over processes (nan for one
-        that keeps slowing down, or more than half of whose blocks were disturbed in every take), CPU, memory (MiB, see
-        ``recording.memory``), first step, warm-up.
+        """A row per condition: samples and steps per second and step time with intervals over processes, CPU, memory
+        (MiB, see ``recording.memory``), first step, warm-up. Speeds are nan for one that keeps slowing down, or more
+        than half of whose blocks were disturbed in every take.
 
-        ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. What begins
-        with ``accelerator`` is from the driver (``_throttled``: the share of the time), ``joules_per_sample`` follows
-        from its power; ``device_peak_mib`` is of the framework's allocator. ``idle_cores`` are those that the other
+        ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. Columns that
+        begin with ``accelerator`` are from the driver (``_throttled``: the share of the time). ``joules_per_sample``
+        follows from its power; ``device_peak_mib`` is of the framework's allocator. ``idle_cores`` are those that other
         workers, who should sleep, used meanwhile, at worst; ``parent_cores`` those of the process that asks.
         """
         rows = []

@@ -1,5 +1,5 @@
-"""Rows of the tidy frame that relate two conditions of one comparison, or of the same training runs: any two, where the
-frame of a comparison has the ratios to its baseline.
+"""Rows of the tidy frame that relate any two conditions of one comparison, or of the same training runs. The frame of a
+comparison has the ratios to its baseline.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HIGHER, LOWER = "higher", "lower"
 
 def pair_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """The rows of ``pair_ratio``: throughput relative to each condition of a comparison but its baseline. Readers of
-    the report choose what to compare with.
+    the report choose the condition to compare with.
 
     A ratio is made from the processes of its two conditions, never from two other ratios. Seen from the other side, the
     logarithms that it is the mean of change their signs, and the ends of its interval their places.
@@ -51,8 +51,8 @@ def ratio_row(
     baseline: Condition,
     change: Callable[[float], float] | None = None,
 ) -> dict[str, Any]:
-    """The row of a quantity computed from the ratio of throughput to a baseline: the ratio itself, with its
-    verdict, or what a monotonous ``change`` makes of it.
+    """The row of a quantity computed from the ratio of throughput to a baseline. It is the ratio itself, with its
+    verdict, or the result of a monotonic ``change`` of it.
     """
     ratio, verdict = comparison.verdict(baseline, condition)
     columns = {**tidy.verdict_columns(verdict), "files": " ".join(comparison.files(condition, baseline))}
@@ -85,8 +85,8 @@ def within_frameworks(comparison: Comparison, inputs: Path) -> Iterator[dict[str
 def _amortisation_rows(
     comparison: Comparison, eager: Condition, graph: Condition, steps_of_epoch: float | None
 ) -> Iterator[dict[str, Any]]:
-    """The rows on when graph mode has paid for its compilation (see ``amortisation``), in epochs, too, of a workload
-    that has such steps; none of two that cannot be compared.
+    """The rows on when graph mode has paid for its compilation (see ``amortisation``). A workload that has epochs of
+    such steps has them in epochs, too; two conditions that cannot be compared have none.
     """
     if comparison.verdict(eager, graph)[1] in NO_RATIO:
         return
@@ -101,8 +101,8 @@ def _amortisation_rows(
 
 
 def of_groups(comparison: Comparison, subjects: Sequence[Sequence[Condition]]) -> Iterator[dict[str, Any]]:
-    """The ratios of processes that train together: to one process (the first condition of each subject), to one with as
-    many threads in all, and to the first subject; and the cost of the exchange of gradients.
+    """The ratios of processes that train together, and the cost of the exchange of gradients. Ratios are to one process
+    (the first condition of each subject), to one with as many threads in all, and to the first subject.
     """
     there = [own for own in subjects if own]
     for own in there:
@@ -132,7 +132,7 @@ def speed_ratio_row(runs: TrainingRuns, quantity: str, condition: Condition, bas
 
 
 def to_lowest_rate(runs: TrainingRuns) -> list[dict[str, Any]]:
-    """How many times as fast as with a subject's lowest learning rate an epoch is trained with its others."""
+    """The speed of an epoch with each other learning rate of a subject, relative to that with its lowest."""
     by_subject: dict[str, list[Condition]] = {}
     for condition in sorted(runs.conditions, key=lambda condition: condition.learning_rate or 0.0):
         by_subject.setdefault(condition.subject, []).append(condition)
@@ -141,7 +141,7 @@ def to_lowest_rate(runs: TrainingRuns) -> list[dict[str, Any]]:
 
 
 def relative_to_first(runs: TrainingRuns) -> list[dict[str, Any]]:
-    """How the training of each condition compares with that of the first."""
+    """The training of each condition relative to that of the first."""
     first, *others = runs.conditions
     rows = [speed_ratio_row(runs, ratio, one, first) for one in others for ratio in ("epoch_ratio", "threshold_ratio")]
     return [*rows, *(metric_difference(runs, one, first) for one in others)]
@@ -162,7 +162,7 @@ def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condit
 
 
 def relative_to_fp32(runs: TrainingRuns) -> list[dict[str, Any]]:
-    """How the last loss of each condition in mixed precision compares with that of the same in fp32."""
+    """The last loss of each condition in mixed precision relative to that of the same in fp32."""
     pairs = [(one, one.but(precision="fp32")) for one in runs.conditions if one.precision != "fp32"]
     return [loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
 

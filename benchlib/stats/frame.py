@@ -3,7 +3,7 @@
 Tables, figures, findings and claims select from it by its columns, never from each other's text. A quantity that is
 relative to a baseline has the baseline's choices in the columns that begin with ``baseline_``; the others have nothing
 there. :data:`SCHEMA` says which columns there are, :data:`QUANTITIES` which quantities, each with its unit, and
-:data:`WHYS` what may be said where there is no number.
+:data:`WHYS` the reasons that may stand where there is no number.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ QUANTITIES = {
 """Every quantity, with its unit (1: it has none).
 
 ``throughput_ratio`` is the throughput over the baseline's (``Comparison.ratio``), ``control_ratio`` that of the
-baseline over itself (A/A), ``pair_ratio`` that over any other condition of the comparison, ``within_ratio`` that over
-the same framework's in eager mode, in fp32, or in one process; ``subject_ratio`` that over the first subject's in the
-same way of scaling; ``same_threads_ratio`` a group's over one process with all threads.
+baseline over itself (A/A), ``pair_ratio`` that over any other condition of the comparison. ``within_ratio`` is over the
+same framework's in eager mode, in fp32, or in one process. ``subject_ratio`` is over the first subject's in the same
+way of scaling, ``same_threads_ratio`` a group's over one process with all threads.
 ``epoch_ratio`` and ``threshold_ratio`` say how many times as fast a whole epoch is trained, or the threshold reached.
-``best_metric`` is in the unit of ``threshold``, not in per cent; ``diverged`` counts runs, the first epoch with a loss
-that is not finite being the ``lowest``. The others are described where they are computed: ``Comparison.throughput``,
+``best_metric`` is in the unit of ``threshold``, not in per cent. ``diverged`` counts runs; its ``lowest`` is the first
+epoch with a loss that is not finite. The others are described where they are computed: ``Comparison.throughput``,
 ``TrainingRuns.runs``, ``TrainingRuns.first_epoch`` and ``amortisation``.
 """
 
@@ -109,9 +109,9 @@ _CHOICES = {
 SCHEMA = pa.schema(
     {
         "notebook": pa.string(),
-        "task": pa.string(),  # what the notebook calls it, for display only
+        "task": pa.string(),  # the notebook's name for it, for display only
         "part": pa.int64(),  # the place of the comparison, or of the training runs, among those of the notebook
-        "kind": pa.string(),  # of what was measured: comparison or training
+        "kind": pa.string(),  # of the measurement: comparison or training
         "quantity": pa.string(),
         "unit": pa.string(),
         **_CHOICES,
@@ -129,7 +129,7 @@ SCHEMA = pa.schema(
         "threshold": pa.float64(),  # of the metric, that it was trained to
         "verdict": pa.string(),  # on a ratio, see ``comparison.verdict_on``
         "why": pa.string(),  # there is no number: one of WHYS
-        "reason": pa.string(),  # what it cannot be measured for here, or failed of, in words
+        "reason": pa.string(),  # why it cannot be measured here, or why it failed, in words
         "control": pa.float64(),  # the A/A of its comparison
         "control_low": pa.float64(),
         "control_high": pa.float64(),
@@ -140,17 +140,17 @@ SCHEMA = pa.schema(
         "files": pa.string(),  # keys of the measurements, a space between them
     }
 )
-"""The columns of the frame, with their types; what is missing is null."""
+"""The columns of the frame, with their types; missing values are null."""
 
 NO_CONTROL = dict.fromkeys(("control", "control_low", "control_high", "control_why"))
 """The columns of a row that the A/A control of its comparison is not about."""
 
 SUBJECT = ["framework", "environment", "mode", "precision", "lane"]
-"""The columns that say who was measured, where workload, device and sizes say on what."""
+"""The columns that name the measured subject; workload, device and sizes name its task."""
 
 
 def of_rows(rows: Iterable[Mapping[str, Any]], **common: Any) -> pd.DataFrame:
-    """The frame of rows as :func:`row` makes them, each with what they have in ``common``. A ValueError for a column, a
+    """The frame of rows as :func:`row` makes them, each with the ``common`` columns. A ValueError for a column, a
     quantity or a reason that is not in the closed sets.
     """
     rows = [{**common, **one} for one in rows]
@@ -184,13 +184,13 @@ def row(
 
 
 def gap_row(quantity: str, condition: Condition, baseline: Condition | None, why: str, reason: str) -> dict[str, Any]:
-    """A row for :func:`of_rows` of what was not measured, with the reason in words."""
+    """A row for :func:`of_rows` of a quantity that was not measured, with the reason in words."""
     of_comparison = {**NO_CONTROL, "half_width_percent": None, "ended": None}
     return row(quantity, condition, Interval(), baseline, why=why, reason=reason, **of_comparison)
 
 
 def verdict_columns(verdict: str) -> dict[str, str | None]:
-    """A verdict on a ratio as columns: what it shows, or why it shows nothing."""
+    """A verdict on a ratio as columns: the verdict itself, or the reason why there is none."""
     return {"verdict": None, "why": verdict} if verdict in WHYS else {"verdict": verdict, "why": None}
 
 
@@ -201,9 +201,9 @@ def of_comparison(
     roof_s: Callable[[Condition], float] | None = None,
     **common: Any,
 ) -> pd.DataFrame:
-    """A comparison's ratios, its control, what was measured of each condition, and the rows ``beside`` these, such as
-    ``derived_ratios`` makes; with ``common`` columns such as the notebook and the task. ``roof_s`` gives the least
-    seconds that a step could take on this machine.
+    """A comparison's ratios, its control, each condition's measurements, and the rows ``beside`` these, such as those
+    of ``derived_ratios``. ``common`` are columns such as the notebook and the task. ``roof_s`` gives the least seconds
+    that a step could take on this machine.
     """
     conditions, baseline, control = comparison.conditions, comparison.baseline, comparison.control
     control_why = NOT_MEASURED if control.processes == 0 else None
@@ -217,7 +217,7 @@ def of_comparison(
         "margin": comparison.margin,
     }
     shown = verdict_columns(comparison.verdict(baseline, baseline, "control")[1])
-    shown["why"] = columns["control_why"]  # of a baseline that slows down, too: it says what can be resolved
+    shown["why"] = columns["control_why"]  # of a baseline that slows down, too: it shows the resolution
     files = {one: " ".join(comparison.files(one)) for one in conditions}
     rows = [row("control_ratio", baseline, control, baseline, files=files[baseline], **shown)]
     for one in conditions[1:]:
@@ -229,8 +229,8 @@ def of_comparison(
 
 
 def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **common: Any) -> pd.DataFrame:
-    """The times and metrics of the conditions of training runs, and the rows ``beside`` them, as of ``derived_ratios``;
-    with ``common`` columns such as the notebook and the task.
+    """The times and metrics of the conditions of training runs, and the rows ``beside`` them, as of ``derived_ratios``.
+    ``common`` are columns such as the notebook and the task.
     """
     every, rows = runs.runs(), []
     for condition in runs.conditions:

@@ -2,8 +2,8 @@
 independent samples.
 
 A ratio is the exponential of a mean difference of logarithms, taken within rounds, averaged per process (pair), with
-Student's interval over processes (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, for why
-the highest level carries the inference).
+Student's interval over processes. Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, say why
+the highest level carries the inference.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def geometric_interval(logs: Sequence[float], confidence: float = CONFIDENCE) ->
 
 
 def mean_interval(values: Sequence[float], least: float = -math.inf, greatest: float = math.inf) -> Interval:
-    """The mean of ``values`` (one a process), with Student's interval, cut at ``least`` and ``greatest``, beyond which
-    the mean cannot be: it then holds the truth as often.
+    """The mean of ``values`` (one a process), with Student's interval. This is cut at ``least`` and ``greatest``, as
+    the mean cannot be beyond: it then holds the truth as often.
     """
     n = len(values)
     if n == 0:

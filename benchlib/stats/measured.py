@@ -29,7 +29,7 @@ class Proof(Protocol):
 
 
 class Frame(pd.DataFrame):
-    """A table that prints the columns that say what came out, and how many others it has."""
+    """A table that prints the columns with results, and the number of its other columns."""
 
     def __repr__(self) -> str:
         first = [name for name in _FIRST if name in self and self[name].notna().any()]

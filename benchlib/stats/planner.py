@@ -1,9 +1,9 @@
-"""How many blocks and how many processes: from the variances and costs that are seen, not a fixed count, as in Kalibera
-and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013).
+"""The numbers of blocks and processes, from the variances and costs that are seen, not as a fixed count. Source:
+Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013).
 
-A rule that stops at the first narrow interval stops too early where the variance happens to look small. So the
-plan stops only when the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger
-than seen: ``benchmarks/coverage.py`` shows what that gives.
+A rule that stops at the first narrow interval stops too early where the variance happens to look small. So the plan
+stops only when a variance ``CAUTION`` times its standard error larger than seen would still give a narrow enough
+interval. ``benchmarks/coverage.py`` shows the coverage.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to com
 
 @dataclass(frozen=True)
 class Paired:
-    """The results of one repetition: for each ratio the logarithms of its rounds, and what the repetition cost."""
+    """The results of one repetition: for each ratio the logarithms of its rounds, and the cost of the repetition."""
 
     logs: Mapping[str, Sequence[float]]
     start_s: float  # all but the rounds
@@ -63,7 +63,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a comparison stands: what is next, or why it ends and what more the precision would have taken."""
+    """The state of a comparison: the next repetition, or why it ends and the cost of reaching the precision."""
 
     ended: str | None  # None: another repetition; else why not
     rounds: int | None  # of the next repetition; None: as many as take as long as the start, see ``PILOT_ROUNDS``
@@ -105,7 +105,7 @@ def gain(done: Sequence[Paired]) -> float:
 
 
 def require(precision: float, budget_s: float, block_s: float, pilot: int, margin: float) -> None:
-    """Refuse what no plan can meet with a BenchlibError. A pilot that takes longer than the budget is finished."""
+    """Refuse values that no plan can meet with a BenchlibError. A pilot longer than the budget is finished."""
     least = f"{LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}: fewer show no variance"
     block = f"the seconds of a block, such as 0.25, {LONGEST_BLOCK_S} at most"
     rules = (
@@ -132,8 +132,8 @@ def least_s(pilot: int, block_s: float, processes: int) -> float:
 
 
 def best_rounds(done: Sequence[Paired]) -> int:
-    """Rounds of a process that give the narrowest interval for the time: the square root of (cost of a process over
-    cost of a round) times (variance within over variance between processes), for the ratio whose processes vary most.
+    """The rounds of a process that give the narrowest interval for the time, for the ratio whose processes vary most.
+    They are sqrt((cost of a process / cost of a round) * (variance within / variance between processes)).
     """
     start_s, round_s = (float(np.median(costs)) for costs in zip(*((p.start_s, p.round_s) for p in done), strict=True))
     usual = rounds_for(start_s, round_s)

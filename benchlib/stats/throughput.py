@@ -20,7 +20,7 @@ def row(
 ) -> dict[str, Any]:
     """The row of a condition's successful processes, one of each repetition: see ``Comparison.throughput``."""
     disturbed = _disturbed_share(good)
-    timed = [] if slows_down or disturbed > MOST else good  # what has no throughput is not averaged
+    timed = [] if slows_down or disturbed > MOST else good  # processes without a throughput are not averaged
     by_round = [list(seconds_by_round(m).values()) for m in timed]
     seconds = geometric_interval([float(np.mean(np.log(values))) for values in by_round if values])
     samples, step_ms = seconds.map(lambda one: 1 / one), 1000 * condition.batch_size

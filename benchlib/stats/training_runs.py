@@ -37,9 +37,9 @@ class TrainingRuns(Measured):
         metrics, epoch_s, failure.
 
         ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``loss`` the mean over the last
-        of them; ``epoch_s`` the mean seconds of an epoch that was not disturbed; ``first_step_s``, with compilation
-        (nan if it was disturbed), is in none of the times. Where ``times_count`` is false (see :func:`undisturbed`) a
-        run's times cannot be compared.
+        of them. ``epoch_s`` are the mean seconds of an undisturbed epoch. ``first_step_s``, with compilation (nan if it
+        was disturbed), is in none of the times. Where ``times_count`` is false (see :func:`undisturbed`) a run's times
+        cannot be compared.
         """
         return Frame([self._run(m) for m in self.measurements])
 
@@ -59,8 +59,8 @@ class TrainingRuns(Measured):
         return Frame(rows)
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
-        """Time of the first epoch over the geometric mean of the others', with an interval over seeds, without what was
-        disturbed. With compilation its first step takes the time of the process's first step, and it is nan if that
+        """The time of the first epoch over the geometric mean of the others', with an interval over seeds, without
+        disturbed ones. With compilation its first step takes the time of the process's first step. It is nan if that
         was disturbed in more than half of the runs.
         """
         runs = [m for m in self.measurements if m.condition == condition and len(m.epochs) >= 2]
@@ -80,9 +80,9 @@ class TrainingRuns(Measured):
         self, condition: Condition, baseline: Condition, seconds: str = "epoch_s"
     ) -> tuple[Interval, str | None]:
         """The baseline's ``seconds`` (``epoch_s`` or ``seconds_to_threshold``) over those of ``condition``, within the
-        seeds that both have undisturbed, with an interval over these; and why there is none: the models are not
-        certified, though more than the learning rate differs, or a run did not get to the threshold (without such
-        runs it would be biased).
+        seeds that both have undisturbed, with an interval over these. Also the reason if there is none. Either the
+        models are not certified, though more than the learning rate differs, or a run did not get to the threshold.
+        Without such runs it would be biased.
         """
         every = self.runs()
         pair = every[every["label"].isin({str(condition), str(baseline)})]
@@ -129,8 +129,8 @@ class TrainingRuns(Measured):
 
 
 def drop_disturbed(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs (rows of ``TrainingRuns.runs``) whose times can be compared: not those that were disturbed for more than
-    half of their time, or whose epochs until they reached the threshold were disturbed.
+    """The runs (rows of ``TrainingRuns.runs``) whose times can be compared. Left out are those disturbed for more than
+    half of their time, and those whose epochs until they reached the threshold were disturbed.
     """
     return runs[runs["times_count"]]
 

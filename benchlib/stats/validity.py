@@ -15,7 +15,7 @@ SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"  # verdicts of
 
 MOST = 0.5  # of the rounds that a ratio is made of: if a larger share is disturbed, there is no ratio
 LOST = 0.1
-"""Of the seconds of training that a number is made of: if disturbed blocks lost a larger share, it does not count."""
+"""The share of the seconds of training behind a number: if disturbed blocks lost a larger one, it does not count."""
 
 
 def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
@@ -25,9 +25,9 @@ def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
 
 
 def slow_down(condition: Condition, repetitions: Iterable[Sequence[Measurement]]) -> bool:
-    """Does a condition, of processes that went well in each of these repetitions, get slower: were most of its own
-    slowing down when their warm-up ended, or do their blocks grow (``warmup.GROWTH``), both as they are and, so that a
-    drift of the machine does not count, relative to the other conditions in the same rounds?
+    """Does a condition, of processes that went well in each of these repetitions, get slower? Either most of its own
+    slow down when their warm-up ends, or their blocks grow (``warmup.GROWTH``). They must grow as they are and relative
+    to the other conditions in the same rounds: a drift of the machine does not count.
     """
     own = [
         (m, [other for other in together if other.condition != condition])
@@ -46,8 +46,8 @@ def slow_down(condition: Condition, repetitions: Iterable[Sequence[Measurement]]
 
 
 def _relative(m: Measurement, others: list[Measurement]) -> list[float]:
-    """The logarithms of a process's seconds per sample by round, less the mean of those of ``others``, each around its
-    own mean, so that a round which one of them lacks is no step.
+    """The logarithms of a process's seconds per sample by round, less the mean of those of ``others``. Each of these is
+    around its own mean, so that a round which one of them lacks is no step.
     """
     every = [seconds_by_round(one) for one in (m, *others)]
     mine, *theirs = ({number: math.log(seconds) for number, seconds in of.items()} for of in every)

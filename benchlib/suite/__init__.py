@@ -1,1 +1,1 @@
-"""Runs a profile: plan, clock, execution of notebooks, what is stale, pages."""
+"""The run of a profile: plan, clock, execution of notebooks, staleness, pages."""

@@ -1,6 +1,6 @@
-"""One clock for all that a report measures: checks, pilots and training runs of every notebook first, and then each
-minute that is left where it does most. ``clock.json`` says how much time the results have had: a later run goes on from
-there.
+"""One clock for all that a report measures. Checks, pilots and training runs of every notebook come first; then each
+minute that is left goes where it does most. ``clock.json`` has the time that the results have had: a later run goes on
+from there.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ NOTEBOOK_S = 4.5  # to execute one when all is measured, about, two at once; and
 class Clock:
     """The seconds that the results in ``folder``, made ``of`` some inputs, have had and may still have.
 
-    A run may take the ``minutes`` of its profile, less what was spent before; or ``more`` minutes from now on; less
-    what it takes to execute so many ``notebooks``. With neither, each comparison has its own budget.
+    A run may take the ``minutes`` of its profile, less those spent before, or ``more`` minutes from now on. The time to
+    execute so many ``notebooks`` is taken off. With neither, each comparison has its own budget.
     """
 
     def __init__(self, folder: Path, of: str, minutes: float | None, more: float | None, notebooks: int) -> None:
@@ -54,7 +54,7 @@ class Clock:
         return self._seconds - self._run_s
 
     def keep(self) -> None:
-        """Write down what has been spent; what cannot be written is counted again."""
+        """Write down the time spent; time that cannot be written is counted again."""
         try:
             manifest.write(self._file, self.kept | {"seconds": round(self.kept["seconds"] + self._run_s, 1)})
         except OSError as error:
@@ -66,12 +66,12 @@ class Clock:
 
 
 def measure(studies: Mapping[str, Study], folder: Path, clock: Clock) -> list[str]:
-    """Measure what these notebooks' studies ask for; the names of those that failed, and have to say themselves why."""
+    """Measure all that these notebooks' studies ask for. Return the names of those that failed, which must say why."""
     measures = Measures.LATER if clock.shared else Measures.BUDGET
     clock.lab = lab = Lab(outputs=folder, measures=measures, after_keeping=clock.keep)
     wrong, every = [], [condition for study in studies.values() for condition in study.every]
     try:
-        with contextlib.suppress(Exception):  # what is wrong with one notebook's conditions is said when it is measured
+        with contextlib.suppress(Exception):  # a notebook's wrong conditions are reported when it is measured
             lab.certify(every)  # all at once: notebook by notebook, every process would import its framework again
         for name, study in studies.items():
             try:
@@ -82,7 +82,7 @@ def measure(studies: Mapping[str, Study], folder: Path, clock: Clock) -> list[st
             clock.keep()
         if clock.shared:
             _share(lab, clock, whole=not wrong)
-    except Exception as error:  # as above; what has been measured is there, and makes a report
+    except Exception as error:  # as above; the measurements so far are there, and make a report
         clock.broke_off = True
         progress.say(f"not all is measured: {type(error).__name__}: {error}")
     finally:
@@ -91,7 +91,7 @@ def measure(studies: Mapping[str, Study], folder: Path, clock: Clock) -> list[st
 
 
 def _share(lab: Lab, clock: Clock, whole: bool) -> None:
-    """Measure the pilots of all comparisons, and share what is left of the time. Is that the ``whole`` profile?"""
+    """Measure the pilots of all comparisons, and share the rest of the time. Is that the ``whole`` profile?"""
     were_missing = lab.pilots()
     if whole:
         clock.kept["piloted"] = True
@@ -100,7 +100,7 @@ def _share(lab: Lab, clock: Clock, whole: bool) -> None:
         progress.say(f"the pilots took {progress.duration(-clock.left_s)} more than there was; no time is left")
     lab.sharpen(time.monotonic() + clock.left_s)
     if whole:
-        # More than the profile's minutes is of no use: nothing is wanted, or nothing fits into what is left.
+        # More than the profile's minutes is of no use: nothing is wanted, or nothing fits into the rest.
         clock.kept["enough"] = max(clock.kept["enough"], clock.minutes or 0.0)
 
 
@@ -114,7 +114,7 @@ def require(minutes: float, missing: Sequence[Study], notebooks: int = 0) -> Non
     if 60 * minutes < least + executed_s:
         takes = f"checks, training runs and first processes take {progress.duration(least)} at the very least, and "
         takes += f"notebooks about {progress.duration(executed_s)}"
-        enough = f"give {math.ceil((least + executed_s) / 60)} or more, or 0 to make the report of what is there"
+        enough = f"give {math.ceil((least + executed_s) / 60)} or more, or 0 to report the present results"
         raise BenchlibError(f"minutes {minutes:g}: {takes}: {enough}")
 
 

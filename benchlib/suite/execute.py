@@ -1,4 +1,4 @@
-"""Executes notebooks with papermill, in kernels of this interpreter. What counts is that :func:`execute` returned: a
+"""Execution of notebooks with papermill, in kernels of this interpreter. Only the return of :func:`execute` is proof: a
 saved notebook whose kernel was killed in its last cell looks finished.
 """
 
@@ -23,13 +23,13 @@ from traitlets.config import Config
 from benchlib import env_vars, scratch
 from benchlib.errors import REMEDIES, write_error
 
-MEMORY = "give it more memory, or choose smaller parameters, and run again: what was measured is kept"
+MEMORY = "give it more memory, or choose smaller parameters, and run again: the measurements are kept"
 LONGEST_FOLDER = 80  # characters; a socket's name has at most 107
 START_S = 300  # until a kernel has to answer, on a disk that is slow and a machine that is busy
 
 
 class NotebookFailed(Exception):
-    """A notebook did not get to its end: in which cell, and why; ``exception`` names what the cell raised."""
+    """A notebook did not get to its end: in which cell, and why; ``exception`` names the exception of the cell."""
 
     def __init__(self, cell: str, text: str, exception: str = "") -> None:
         super().__init__(f"{cell}: {text}")
@@ -49,7 +49,7 @@ class Kernel(AsyncKernelManager):
 
 
 def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[str, Any] | None:
-    """Execute ``notebook``, saving to ``output`` after each cell; what it glued as ``summary``, if anything.
+    """Execute ``notebook``, saving to ``output`` after each cell; return the ``summary`` that it glued, if any.
 
     Raises NotebookFailed if a cell fails, the kernel dies or does not start, or the notebook ends itself early.
     """
@@ -99,7 +99,7 @@ def _kernel_failure(error: Exception, output: Path) -> str:
         return write_error(error, f"{output} (or a temporary file in {tempfile.gettempdir()})")
     if isinstance(error, DeadKernelError):
         return f"the kernel was killed, or ended itself. Where the system did that for want of memory, {MEMORY}"
-    return f"{_plain(f'{type(error).__name__}: {error}')}. Run again: what was measured is kept"
+    return f"{_plain(f'{type(error).__name__}: {error}')}. Run again: the measurements are kept"
 
 
 def _last_cell(output: Path) -> str:

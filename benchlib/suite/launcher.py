@@ -45,18 +45,18 @@ def write(profile: str) -> Path:
 
 _PAGE = """# benchlib
 
-Profile `{profile}`, as of {now}. {report}What a result means: [README](../README.md).
+Profile `{profile}`, as of {now}. {report}The meaning of results: [README](../README.md).
 
-Open a notebook, change its values below *# Parameters* if you like, and choose *Run > Run All Cells*: only what is new
-is measured. *Kernel > Interrupt Kernel* stops the workers and keeps what was measured. What you open is your copy, in
-`outputs/{profile}/lab`; what you run there does not change the table below. `make lab PROFILE={profile}` writes this
-page again; `make report PROFILE={profile} MINUTES=10` measures more of what is there.
+Open a notebook, change its values below *# Parameters* if you like, and choose *Run > Run All Cells*: only new
+conditions are measured. *Kernel > Interrupt Kernel* stops the workers and keeps the measurements. The notebook is your
+copy, in `outputs/{profile}/lab`; its runs do not change the table below. `make lab PROFILE={profile}` writes this page
+again; `make report PROFILE={profile} MINUTES=10` makes the results more precise.
 
 | notebook | question | last run |
 |---|---|---|
 {rows}
 
-`make report PROFILE={profile}` runs what has not run, has failed, or is stale.
+`make report PROFILE={profile}` runs the notebooks that have not run, have failed, or are stale.
 """
 
 
@@ -114,7 +114,7 @@ def _last_run(folder: Path, name: str) -> str:
 
 
 def question(notebook: Path) -> str:
-    """The question of a notebook, from its first cell of text; without a question, what that says below its title."""
+    """The question of a notebook, from its first cell of text; without one, that cell's text below its title."""
     text = next((one.source for one in cells(notebook) if one.kind == "markdown"), "")
     found = _QUESTION.search(text)
     return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]
@@ -125,5 +125,5 @@ def _local(time: datetime) -> str:
 
 
 def _link(path: Path) -> str:
-    """As the page names a file of the project; JupyterLab follows relative links."""
+    """The page's link to a file of the project; JupyterLab follows relative links."""
     return Path(os.path.relpath(path, PAGE.parent)).as_posix()

@@ -49,6 +49,6 @@ def _is_made_of(page: Path, source: Path, record: dict[str, Any]) -> bool:
 
 
 def _keep(folder: Path, record: dict[str, Any], files: list[Path]) -> None:
-    """Write down in the report's record what these files are, each made of the one before it."""
+    """Write the hashes of these files, each made of the one before it, into the report's record."""
     record["pages"] = {file.name: manifest.digest(file.read_bytes()) for file in files}
     manifest.write(manifest.path_of(folder, REPORT), record)

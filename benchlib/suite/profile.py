@@ -44,7 +44,7 @@ def notebooks() -> list[str]:
 
 
 def gathers(name: str) -> bool:
-    """Does a notebook gather what others gave, and measure nothing? One that cannot be read is refused later."""
+    """Does a notebook gather others' results, and measure nothing? One that cannot be read is refused later."""
     try:
         return not has_design(Path("notebooks", f"{name}.ipynb"))
     except BenchlibError:
@@ -54,7 +54,7 @@ def gathers(name: str) -> bool:
 def plan(profile: str) -> list[Planned]:
     """The notebooks of ``profile`` in order, parameters checked; a BenchlibError tells all that is wrong in them."""
     files, names = parameter_files(profile), notebooks()
-    minutes(profile)  # refuses what is wrong in the defaults once, not for each notebook
+    minutes(profile)  # refuses wrong defaults once, not for each notebook
     wrong = [f"{path}: {no_such('notebook', name, names)}" for name, path in files.items() if name not in names]
     items = []
     if not files:

@@ -12,7 +12,7 @@ from benchlib.suite.run_lock import hold_lock
 
 
 def clean(folder: Path, whole: bool, sure: bool) -> int:
-    """List what nothing needs of a folder of results, or the ``whole`` of it; take it away if ``sure``. 0."""
+    """List the unused files of a folder of results, or the ``whole`` of it; delete them if ``sure``. Return 0."""
     if not folder.is_dir():
         raise BenchlibError(f"{folder}: there is nothing to clean")
     find = all_files if whole else unused_files
@@ -35,7 +35,7 @@ def unused_files(folder: Path) -> list[Path]:
     unknown = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
     if unknown or not records:
         lacking = f"of {', '.join(unknown) or 'every notebook'} there is no whole record"
-        raise BenchlibError(f"{folder}: {lacking}, so it is not known what is needed: run again, or add --all")
+        raise BenchlibError(f"{folder}: {lacking}, so the needed files are not known: run again, or add --all")
     named = {Path(file) for record in records.values() if record for file in record["files"]}
     measured = sorted((folder / "measurements").glob("*.parquet"))
     return [

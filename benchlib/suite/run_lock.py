@@ -1,4 +1,4 @@
-"""The lock of a run on its folder of results, and what the run and its kernels say."""
+"""The lock of a run on its folder of results, and the messages of the run and its kernels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def writable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def follow_progress(log: Path) -> Iterator[None]:
-    """Name ``log`` to the kernels as the file for lines of progress, and print what comes in there."""
+    """Name ``log`` to the kernels as the file for lines of progress, and print the lines that come in there."""
     with writable(log.parent):
         log.write_text("", encoding="utf-8")
     over = threading.Event()

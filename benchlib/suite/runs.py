@@ -32,16 +32,16 @@ Record = dict[str, Any]
 
 AT_ONCE = 2  # notebooks: where nothing is measured, each keeps one core busy
 
-_stopped = threading.Event()  # an interrupt ended the kernels: what fails now is no failure of its notebook
+_stopped = threading.Event()  # an interrupt ended the kernels: an error now is no failure of its notebook
 
 
 def run(profile: str, outputs: Path | None = None, minutes: float | None = None) -> int:
     """Bring the results of ``profile`` up to date; 0 if no notebook and no measurement failed and the report was
     printed, else 1. Where there is nothing to print with, the report is an HTML page alone.
 
-    ``minutes`` are for measuring, from now on, whatever was measured before; None: as many as the profile's defaults
-    say, less those that its results have had; 0: the report is made of what is there. What is refused, such as wrong
-    parameters or less time than the pilots need, is a BenchlibError before any notebook starts.
+    ``minutes`` are for measuring, from now on, whatever was measured before. None: as many as the profile's defaults
+    say, less those that its results have had. 0: the report is made of the present results. Wrong parameters, or less
+    time than the pilots need, are a BenchlibError before any notebook starts.
     """
     items, results = plan(profile), Outputs(outputs or Path("outputs", profile))
     own = minutes_of(profile)
@@ -85,7 +85,7 @@ def _bring_up_to_date(items: list[Planned], outputs: Outputs, own: float | None,
         failed = [record for record in every if record["status"] == "failed"]
         for record in failed:
             error = record["error"]
-            rest = [f"what there is of it: {error['partial']}"] if "partial" in error else []
+            rest = [f"incomplete notebook: {error['partial']}"] if "partial" in error else []
             where = f"{record['notebook']} failed in {error['cell']}:"
             say("\n  ".join([where, *error["text"].splitlines(), *rest]))
         try:
@@ -175,7 +175,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
 
 
 def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
-    """Execute a notebook to a partial file, renamed to ``executed`` if it succeeded; what its record says of it."""
+    """Execute a notebook to a partial file, renamed to ``executed`` if it succeeded; return its record."""
     from benchlib.suite.execute import NotebookFailed, execute  # papermill takes long to import: not for nothing
 
     partial = executed.with_name(f".partial-{executed.name}")

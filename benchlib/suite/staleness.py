@@ -37,11 +37,11 @@ class Outputs:
         }
 
     def executed_notebook(self, name: str) -> Path:
-        """Where an executed notebook lies."""
+        """The file of an executed notebook."""
         return self.folder / "notebooks" / f"{name}.ipynb"
 
     def inputs(self, item: Planned) -> dict[str, str]:
-        """Hashes of what a notebook's result depends on beside its measurements, by the words that a user reads."""
+        """Hashes of a notebook's inputs beside its measurements, by the words that a user reads."""
         lock, here = Path("requirements.lock"), self.environment
         locked = lock.read_text(encoding="utf-8") if lock.exists() else ""
         used = sorted({(one.framework, one.workload, one.environment) for one in item.conditions})
@@ -79,7 +79,7 @@ class Outputs:
         return reason and f"started again: {reason}"
 
     def why_outdated(self, item: Planned, record: dict[str, Any]) -> str | None:
-        """Why what a notebook once gave is not its result now, in words; None: it is."""
+        """The reason why a notebook's earlier result no longer holds, in words; None: it holds."""
         if record["status"] != "succeeded":
             return f"it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
         if changed := [one for one, now in self.inputs(item).items() if record["inputs"].get(one) != now]:
@@ -94,7 +94,7 @@ class Outputs:
         return f"{self.folder / file} {wrong}" if wrong else None
 
     def _describe_change(self, word: str, record: dict[str, Any]) -> str:
-        """An input that has changed, with the first three of what has changed of machine or versions."""
+        """An input that has changed, with the first three changes of machine or versions."""
         if word not in ("machine", "versions"):
             return word
         now, before = (of[word] | {"interpreter": of["interpreter"]} for of in (self.environment, record))

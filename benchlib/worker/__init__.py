@@ -25,7 +25,7 @@ def extend(folders: Iterable[Path], packages: Iterable[ModuleType]) -> None:
 
 
 def end_in_failure() -> NoReturn:
-    """Print the error that is being handled and end this process at once: with too little memory a thread of OpenBLAS
+    """Print the error that is being handled and end this process at once. With too little memory a thread of OpenBLAS
     may never end, and an interpreter that ends waits for it.
     """
     try:

@@ -91,8 +91,8 @@ class Batches:
         return hashlib.sha256(self.order(epoch).astype("<i8").tobytes()).hexdigest()[:16]
 
     def test(self, batch_size: int) -> Iterator[tuple[tuple[np.ndarray, ...], int]]:
-        """The test samples in order, as (batch, how many of it are real): the last batch is filled up by repeating its
-        last sample, for graph modes compile for one shape.
+        """The test samples in order, as (batch, number of its real samples). The last batch is filled up by repeating
+        its last sample, because graph modes compile for one shape.
         """
         count = len(self._array("test_labels"))
         for start in range(0, count, batch_size):

@@ -1,4 +1,4 @@
-"""The message channel between the parent and a worker: one JSON document a line, on a socket of its own, which nothing
+"""The message channel between the parent and a worker: one JSON document a line. Its socket is its own, which nothing
 that frameworks print can reach. Standard library only.
 """
 

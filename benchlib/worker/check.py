@@ -1,5 +1,5 @@
-"""A worker's computations for the equivalence gate: trials from the initial weights, each with a batch of its own, and
-a probe of what trials do not see, the optimizer by itself and dropout at work.
+"""A worker's computations for the equivalence gate: trials from the initial weights, each with a batch of its own. A
+probe covers behaviour that trials do not show: the optimizer by itself and dropout at work.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from benchlib.workloads import Values, Workload
 
 OF_ALL = 3  # steps of the probe with all weights; further ones are taken with a few, which cost next to nothing
 FEW = 64  # numbers: of fewer, given gradients may all be 0, or nearly
-SMALL_FROM = 30  # steps of the probe after which all gradients are small: what remembers larger ones shows
+SMALL_FROM = 30  # steps of the probe after which all gradients are small: a memory of larger ones shows
 SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
 PASSES = 500  # to get there, at most: a place of 20 numbers a pass gets there
 DROPPING = 3  # steps with dropout from the same weights and batch, each of which drops other numbers
-LIVE = (3, 8)  # steps, one after another, after which it is looked how far they have come
+LIVE = (3, 8)  # numbers of steps in a row after which the distance of the weights is taken
 
 
 def compute_trial(
@@ -36,12 +36,12 @@ def compute_trial(
     again: bool,
     predicts: bool,
 ) -> dict[str, np.ndarray]:
-    """Outputs and gradients of batch ``trial``; losses, and the first of them, which no step has changed (of an
-    operator: what its first step gives), by how much weights and running statistics have changed, evaluation outputs
-    and predictions after ``steps`` from it. Where there are fewer batches than that, it is one of them again, with all
-    weights larger by an eighth for each trial. Where ``moved`` is not 0, it is from weights that differ from the
+    """Outputs and gradients of batch ``trial``, and the results of ``steps`` from it: losses, changes of weights and
+    running statistics, evaluation outputs and predictions. The first loss, which no step has changed, is given apart.
+    An operator has the output of its first step in place of losses. Where there are fewer batches, the trial takes one
+    again, with all weights larger by an eighth for each trial. Where ``moved`` is not 0, the weights differ from the
     initial ones by :func:`roundings`, and the batches are reversed (:func:`reverse_batch`). A trial made ``again`` asks
-    a training workload only for what steps and evaluation show: that includes the traces of an earlier trial. It
+    a training workload for the results of steps and evaluation only, which include the traces of an earlier trial. It
     ``predicts`` if the workload's file has code of its own for that.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
@@ -84,8 +84,8 @@ def compute_trial(
 def _changes(
     weights: dict[str, np.ndarray], initial: dict[str, np.ndarray], workload: Workload, values: Values
 ) -> dict[str, np.ndarray]:
-    """The change of each array: ``update:NAME`` of what is trained, ``state:NAME`` of what is not, with the
-    ``weight size:NAME``, the largest number of each before, beside which rounding makes itself felt.
+    """The change of each array: ``update:NAME`` of a trained one, ``state:NAME`` of the others. ``weight size:NAME`` is
+    the largest number of each before, beside which rounding makes itself felt.
     """
     trains = workload.kind == "training"
     trained = {name for name, weight in workload.weights(values).items() if weight.trained and trains}
@@ -101,13 +101,13 @@ _OF_SAMPLES = ("outputs", "evaluation outputs", "predictions")
 
 
 def reverse_batch(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """A batch in the reverse order, so that what is summed over it is summed in another order."""
+    """A batch in the reverse order, so that sums over it are made in another order."""
     return tuple(array[::-1].copy() for array in batch)  # a view of one sample would have kept its negative stride
 
 
 def units(number: int) -> int:
-    """The units in the last digit by which weights are moved for the ``number``, from 1: by one at first, then by 8,
-    which moves outputs about as much as sums of many products in another order do.
+    """The units in the last digit by which weights are moved for the ``number``, from 1: by one at first, then by 8.
+    Eight move outputs about as much as another order of sums of many products does.
     """
     return 1 if number == 1 else 8
 
@@ -130,11 +130,11 @@ def probe(
     batch: Any,
     records: Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """Probe a training workload, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
-    after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
-    each, up to ``OF_ALL`` steps; ``probe/weights STEP:NAME alone`` after all of them, of weights of each kind alone;
-    ``probe/evaluation outputs`` from the initial weights; ``dropout/...``, see :func:`observe_dropout`; and
-    ``dropout/step losses`` and ``dropout/moved STEPS``, see :func:`take_steps`.
+    """Probe a training workload, built with the hyperparameters that it is measured with. ``probe/weights STEP:NAME``
+    are ``SAMPLED`` numbers of each weight after each of ``records``, up to ``OF_ALL`` steps. Steps are the optimizer's,
+    with given gradients from given weights. ``probe/weights STEP:NAME alone`` are those after each of ``records``, of
+    one weight of each kind alone. ``probe/evaluation outputs`` are from the initial weights. For ``dropout/...`` see
+    :func:`observe_dropout`, for ``dropout/step losses`` and ``dropout/moved STEPS`` :func:`take_steps`.
     """
     for method in ("update", "dropouts"):
         if not hasattr(session, method):
@@ -165,10 +165,10 @@ def probe(
 def take_steps(
     session: Session, initial: dict[str, np.ndarray], batch: Any, trained: Sequence[str], drops: bool
 ) -> dict[str, np.ndarray]:
-    """Take steps as they are timed, which nothing else looks into, because a framework may have compiled them:
-    ``dropout/step losses`` of steps, ``DROPPING`` where it ``drops``, each from the initial weights and with the same
-    batch; ``dropout/moved STEPS``, how far each of the ``trained`` weights is from its initial one, as a norm, after so
-    many steps in a row, see ``LIVE``, of which the last of these is the first.
+    """Take steps as they are timed, which nothing else looks into, because a framework may have compiled them.
+    ``dropout/step losses`` are those of one step, or ``DROPPING`` where it ``drops``, each from the initial weights and
+    with the same batch. ``dropout/moved STEPS`` are the norms by which the ``trained`` weights have moved after so many
+    steps in a row (``LIVE``). The last step of the losses is the first of these.
     """
     losses = []
     for _ in range(DROPPING if drops else 1):
@@ -188,7 +188,7 @@ def take_steps(
 
 def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
     """Choose one weight of each number of dimensions: the smallest of ``FEW`` numbers or more, else the largest. Rules
-    that treat weights differently, such as decay, go by that, or have shown in the first steps, of all.
+    that treat weights differently, such as decay, go by that number, or have shown in the first steps, of all.
     """
 
     def order(name: str) -> tuple[bool, int, str]:
@@ -209,11 +209,11 @@ def _given_weights(shapes: dict[str, tuple]) -> dict[str, np.ndarray]:
 
 
 def _given_gradients(shapes: dict[str, tuple], clip: float | None) -> Iterator[dict[str, np.ndarray]]:
-    """Three sets, which take turns: a number in ten is always 0, one in five of the others is 0 in two of the sets, the
+    """Three sets, which take turns. A number in ten is always 0; one in five of the others is 0 in two of the sets. The
     rest is of any size from 3e-9 (beside which epsilon counts) to 3, and changes by up to ten times from set to set.
     The third is small: where gradients are clipped to the norm ``clip``, this one is left alone.
 
-    All have their weight's sign: so what decay adds never cancels.
+    All have their weight's sign, so that decay never cancels them.
     """
     random = np.random.RandomState(1)
     signs = _signs(random)
@@ -245,13 +245,13 @@ def _sample(array: np.ndarray) -> np.ndarray:
 
 
 def observe_dropout(session: Session, batch: Any) -> dict[str, np.ndarray]:
-    """The effect of dropout on a batch, over passes: ``dropout/places``, how many there are, the least and the most of
-    any pass; of each place, in order, how many numbers it is ``given`` in a pass, and their ``root mean square`` over
-    all passes; ``numbers`` that were not 0 before and how many ``zeros`` are among them after; ``least scale`` and
-    ``greatest scale`` of what is left; ``neighbours``, by how many standard deviations numbers beside each other, along
-    any axis, are dropped together more or less often than by chance; ``repeats``, in how many pairs of passes the same
-    are dropped; ``twins``, how many of the places before drop the same. And ``evaluation places``, those that change
-    anything in evaluation.
+    """The effect of dropout on a batch, over passes. ``dropout/places`` are the fewest and the most places of any pass.
+    Of each place, in order, ``given`` counts its numbers in a pass, and ``root mean square`` is over all passes.
+    ``numbers`` counts those that were not 0 before, ``zeros`` those of them that are 0 after. ``least scale`` and
+    ``greatest scale`` are of the numbers left. ``neighbours`` is how far joint drops of adjacent numbers, along any
+    axis, are from chance, in standard deviations. ``repeats`` counts the pairs of successive passes that drop the same,
+    ``twins`` the earlier places that drop the same. ``evaluation places`` counts those that change anything in
+    evaluation.
     """
     places = []  # type: list[_Place]
     counts = []
@@ -275,8 +275,8 @@ def observe_dropout(session: Session, batch: Any) -> dict[str, np.ndarray]:
 
 
 class _Mask:
-    """The mask of one dropout: which numbers could be seen to be dropped, because they were not 0 before, and which
-    were.
+    """The mask of one dropout: ``seen`` are the numbers whose drop could be seen, because they were not 0 before, and
+    ``zero`` those dropped.
     """
 
     def __init__(self, given: np.ndarray, left: np.ndarray) -> None:

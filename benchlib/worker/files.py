@@ -1,5 +1,5 @@
 """Folders of numpy arrays that the parent writes once and workers map: there whole or not at all, checked when read. A
-folder holds ``NAME.npy`` files and ``data.json``, which has the sha256 of each and says what they are.
+folder holds ``NAME.npy`` files and ``data.json``, which has the sha256 of each and describes them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INDEX = "data.json"
 
 
 def write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
-    """Write ``arrays`` and what they are ``about`` (JSON) as ``folder``, in one rename; one that is there stays."""
+    """Write ``arrays``, and ``about`` (JSON) that describes them, as ``folder``, in one rename; an old one stays."""
     folder = Path(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, An
 
 def _write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
     partial = folder.with_name(f".partial-{folder.name}")
-    # The lock ends with its process: what a killed writer leaves, the next one removes.
+    # The lock ends with its process: the next writer removes the remains of a killed one.
     with open(folder.with_name(".lock"), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -63,7 +63,7 @@ def arrays(folder: Path) -> dict[str, np.ndarray]:
     """The arrays of ``folder`` by name, mapped read-only, after their hashes were checked."""
     check(folder)
     mapped = {name: np.lib.format.open_memmap(f"{folder}/{name}.npy", mode="r") for name in _index(folder)["arrays"]}
-    return {name: np.asarray(array) for name, array in mapped.items()}  # what is picked from a memmap owns no memory
+    return {name: np.asarray(array) for name, array in mapped.items()}  # an array cut from a memmap owns no memory
 
 
 def check(folder: Path) -> None:

@@ -1,5 +1,5 @@
-"""The process that runs a condition: it gets JSON documents over its channel, calls the method ``do_NAME``
-that each names in ``do``, and sends back what that returns; between them it sleeps in a read.
+"""The process that runs a condition. It gets JSON documents over its channel, calls the method ``do_NAME`` that each
+names in ``do``, and sends back the result. Between them it sleeps in a read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 if os.environ.get(PLUGINS):
     extend(map(Path, os.environ[PLUGINS].split(os.pathsep)), (frameworks, workloads))
 
-DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step sees what the step before left in the cache
+DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step finds the data of the one before in the cache
 
 
 class Worker:
@@ -173,7 +173,7 @@ class Worker:
 
     def do_train_on(self, step: int, weights: str | None, leads: bool, restarts: bool) -> dict[str, Any]:
         """Step number ``step`` (from 0) of training, and its loss; batches are those of the epochs that were given, and
-        of these again. Who is given weights has a fresh optimizer; who leads, if it ``restarts``.
+        of these again. Given weights come with a fresh optimizer; for the one that leads, only if it ``restarts``.
         """
         epoch, position = divmod(step, self.batches.steps_per_epoch)
         if weights is not None and leads:
@@ -190,7 +190,7 @@ class Worker:
         return {"loss": float(self.session.to_numpy(loss)), "moved": moved**0.5}
 
     def do_imported(self, beside: list[str]) -> dict[str, Any]:
-        """The files (empty: none) of all modules that this process has imported, by name, but for Python's, the
+        """The files (empty: none) of all modules that this process has imported, by name. Left out are Python's, the
         framework's, others in site-packages or the folders ``beside``, and those made in the working directory.
         """
         framework = frameworks.package(self.framework).partition(".")[0]
@@ -216,11 +216,11 @@ class Worker:
             timed_s.append(self._timed(steps)["wall_s"])
             once_s.append(self._until_read(steps))
             twice_s.append(self._until_read(2 * steps))
-        # Reading takes its time, too: copies from a device. It is in both, and not in what so many steps more take.
+        # Reading takes its time, too: copies from a device. It is in both, and not in their difference.
         return {"known_s": [max(0.0, min(twice_s) - min(once_s))], "timed_s": timed_s}
 
     def _until_read(self, steps: int) -> float:
-        """Seconds that steps take until the weights can be read. What was queued before is over when it starts."""
+        """Seconds that steps take until the weights can be read. Work queued before is over when it starts."""
         self.session.weights()
         started = time.perf_counter()
         for i in range(steps):

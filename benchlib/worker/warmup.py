@@ -1,12 +1,11 @@
 """When is a process warm? Standard library only: workers use it.
 
-The rule: after the first step, chunks of steps are timed, each of one step or about ``CHUNK_S`` seconds if that is more
-(single steps of microseconds say more of the clock than of the step). The median of the last ``WINDOW`` chunks is
-compared with the median of the ``WINDOW`` before, and so it was a chunk earlier. The process is steady when it has
-worked for ``LEAST_S`` at least, and neither of the two looks found it faster by more than ``TOLERANCE``, nor both of
-them slower. It is slowing down when, for ``RISE_S``, none of them found it faster and all of them found it slower. If
-neither has come within the time allowed, the verdict says so, or that there were too few steps to tell. The verdict
-travels with the measurement.
+The rule: after the first step, chunks of steps are timed. Each is one step, or about ``CHUNK_S`` seconds if that is
+more: single steps of microseconds say more of the clock than of the step. The median of the last ``WINDOW`` chunks is
+compared with the median of the ``WINDOW`` before, and so it was a chunk earlier. The process is steady after
+``LEAST_S`` at least, when neither comparison finds it faster by more than ``TOLERANCE``, and not both find it slower.
+It is slowing down when, for ``RISE_S``, all comparisons find it slower. If neither comes within the time allowed, the
+verdict says so, or that there were too few steps to tell. The verdict travels with the measurement.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ WINDOW = 4
 TOLERANCE = 0.05
 RISE_S = 1.0
 GROWTH = 1.05
-"""A condition slows down if its blocks surely, by the interval over its processes, grow by more than this factor
-from the first third to the last: heat, a leak, a queue that grows. It has no throughput to average.
+"""A condition slows down if its blocks surely grow by more than this factor from the first third to the last. Causes
+are heat, a leak, a growing queue. Surely is by the interval over processes. It has no throughput to average.
 """
 
 SURELY = 0.99
@@ -74,8 +73,8 @@ def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUpSteps:
 
 
 def growth(logs: list[float]) -> float | None:
-    """How much longer the last third of a process's blocks took than the first third, as a logarithm; ``logs`` are
-    those of its times, block after block. None for fewer than 6: single blocks say more of noise than of growth.
+    """The logarithm of the growth in time from the first third of a process's blocks to the last. ``logs`` are the
+    logarithms of its times, block after block. None for fewer than 6: single blocks say more of noise than of growth.
     """
     third = len(logs) // 3
     return statistics.mean(logs[-third:]) - statistics.mean(logs[:third]) if third >= 2 else None

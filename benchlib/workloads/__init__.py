@@ -1,4 +1,4 @@
-"""The workloads: what each model is, free of any framework, and where each framework's file for it lies.
+"""The workloads: each model's description, free of any framework, and the place of each framework's file for it.
 
 A workload is a folder here. Its ``workload.py`` defines ``WORKLOAD``; ``pytorch.py``, ``mindspore.py`` ... say how
 each framework builds it and are meant to be read side by side. Adding a workload is adding a folder, here or in a
@@ -26,18 +26,18 @@ Values = Mapping[str, Any]
 """A workload's hyperparameters by name, all of them, checked."""
 
 GREATEST = float(np.finfo(np.float32).max)
-"""Of the numbers that frameworks compute with."""
+"""The greatest of the numbers that frameworks compute with."""
 
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """One declared hyperparameter: its default, what it may be, and what it means."""
+    """One declared hyperparameter: its default, its permitted values, and its meaning."""
 
     default: Any
     help: str
     choices: tuple[Any, ...] = ()  # empty: any value of the default's type
     minimum: float | None = None
-    maximum: int | None = None  # of what is counted one by one, such as layers; memory sets the limits of sizes
+    maximum: int | None = None  # of things counted one by one, such as layers; memory sets the limits of sizes
     below: float | None = None  # the value must be less
 
     def check(self, where: str, value: Any) -> Any:
@@ -99,7 +99,7 @@ def taps(size: int, kernel: int, padding: int, stride: int = 1) -> int:
 
 
 def _inside(starts: range, tap: int, size: int) -> int:
-    """How many of ``starts`` have their ``tap`` in an image of this size."""
+    """The number of ``starts`` that have their ``tap`` in an image of this size."""
     first = max(0, -(-(-tap - starts.start) // starts.step))
     last = min(len(starts) - 1, (size - 1 - tap - starts.start) // starts.step)
     return max(0, last - first + 1)
@@ -111,8 +111,8 @@ BACKWARD = 3.0
 
 @dataclass(frozen=True)
 class Metric:
-    """A workload's own metric, where it is none of ``benchlib.metrics``: of predictions and labels of the test data,
-    arrays of whole numbers of the same length, the more the better. No run can reach a threshold outside its range.
+    """A workload's own metric, where it is none of ``benchlib.metrics``. It takes predictions and labels of the test
+    data, arrays of whole numbers of the same length; more is better. No run can reach a threshold outside its range.
     """
 
     measure: Callable[[np.ndarray, np.ndarray], float]
@@ -126,9 +126,9 @@ Samples = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Exercise:
-    """What some samples have and others have not, and a part of the model is there for: padding, a sequence that fills
-    its place. The equivalence gate chooses samples that have it. Where none has, at the sizes that are asked for, it
-    takes what ``made`` makes of others.
+    """A property of some samples for which a part of the model is there: padding, a sequence that fills its place. The
+    equivalence gate chooses samples that have it. Where none has, at the sizes that are asked for, it takes those that
+    ``made`` makes of others.
     """
 
     shown: Callable[[Samples], np.ndarray]  # (samples,) bool
@@ -139,16 +139,16 @@ class Exercise:
 class Gate:
     """The gate's settings for a workload, and its way to compare it: see ``benchlib.equivalence.gate``.
 
-    A hyperparameter is set to what two frameworks can agree on to the last digits, or to what shows a difference that
-    its usual value would hide.
+    A hyperparameter is set to a value on which two frameworks can agree to the last digits, or to one that shows a
+    difference. The usual value would hide that.
     """
 
     settings: Mapping[str, tuple[Any, str]] = field(default_factory=dict)  # hyperparameters: value, and why
     batch_size: int | None = None  # None: the gate's own, which is small
     learning_rate: float | None = None  # None: half the workload's own
     trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
-    # does it make rounding grow from step to step? Then a trial takes one step, more is allowed than of others
-    # (``equivalence.tolerances``), and in a longer training it is given the reference's weights before each step
+    # does it make rounding grow from step to step? Then a trial takes one step, and tolerances are larger (see
+    # ``equivalence.tolerances``). A longer training gives it the reference's weights before each step
     fed: bool = False
 
     @property
@@ -160,42 +160,41 @@ class Gate:
 class Workload:
     """Model + data + hyperparameters + metric + threshold, free of any framework.
 
-    ``kind`` is ``"training"`` (a step is forward, loss, backward, update) or ``"operator"`` (a step is the operator's
-    forward, or forward and backward from a given gradient of its output). ``weights(values)`` gives the model's
-    initial state by PyTorch's names, in order. ``inputs(values, batch_size, rng)`` draws one batch of an operator:
-    (input, gradient of the output). ``gate`` is what has to be neutralised before two frameworks can agree to the
-    last digits, and why. ``settled`` is what had to be settled in the frameworks' files so that they run the
-    same model, and how: a sentence that names the frameworks that it is about. What is of one framework beside
-    PyTorch and MindSpore has its name before it: ``"JAX: padding"``. Unlike the gate's settings it stays so when speed
-    is measured.
+    ``kind`` is ``"training"`` or ``"operator"``. A training step is forward, loss, backward and update. An operator's
+    step is its forward, or forward and backward from a given gradient of its output. ``weights(values)`` gives the
+    model's initial state by PyTorch's names, in order. ``inputs(values, batch_size, rng)`` draws one batch of an
+    operator: (input, gradient of the output). ``gate`` has the settings that let two frameworks agree to the last
+    digits, and their reasons. ``settled`` has the points that the frameworks' files settle to run the same model, each
+    with a sentence that names its frameworks. A point of one framework beside PyTorch and MindSpore begins with its
+    name: ``"JAX: padding"``. Unlike the gate's settings these stay so when speed is measured.
     """
 
     name: str
     title: str
     kind: str
-    source: str  # where the model is from; what it stands in for
+    source: str  # where the model is from; the one that it stands in for
     data: tuple[str, ...]  # names of data sets it can use; the first is the default
     weights: Callable[[Values], dict[str, Weight]]
     hyperparameters: Mapping[str, Hyperparameter]
     batch_size: int
     learning_rate: float | None = None  # None: nothing is trained
-    metric: str | None = None  # one of ``benchlib.metrics``, or what ``own_metric`` is called
+    metric: str | None = None  # one of ``benchlib.metrics``, or the name of ``own_metric``
     own_metric: Metric | None = None
-    metric_name: str = ""  # what a reader should call it, where that is not what the metric is called anyway
+    metric_name: str = ""  # its name for readers, where that is not the metric's own
     thresholds: Mapping[str, float] = field(default_factory=dict)  # by data set
     gate: Gate = field(default_factory=Gate)
-    exercises: Mapping[str, Exercise] = field(default_factory=dict)  # by what a reader should call it
-    # where numbers are dropped in a forward pass, in order: what a reader should call the place, and the probability
+    exercises: Mapping[str, Exercise] = field(default_factory=dict)  # by their names for readers
+    # where numbers are dropped in a forward pass, in order: the place's name for readers, and the probability
     dropouts: Callable[[Values], Sequence[tuple[str, float]]] = lambda values: ()
     # steps after which the learning rate stays as it is
     schedule: Callable[[Values], int] = lambda values: 0
-    settled: Mapping[str, str] = field(default_factory=dict)  # what: how, a short sentence without its full stop
-    unit: str = "samples"  # what readers should call them
+    settled: Mapping[str, str] = field(default_factory=dict)  # point: how, a short sentence without its full stop
+    unit: str = "samples"  # their name for readers
     data_values: Mapping[str, Values] = field(
         default_factory=dict
     )  # hyperparameters that a data set settles, by its name
     data_defaults: Mapping[str, Values] = field(default_factory=dict)  # and those that it only suggests
-    pads_before: bool = False  # sequences: is what is too short filled up before its first token, or after its last?
+    pads_before: bool = False  # sequences: is a short one filled up before its first token, or after its last?
     fields: tuple[str, ...] = ("inputs", "labels")  # the arrays of a sample in the order of a batch, labels last
     targets: int = 1  # how many of the fields, the last ones, are for the loss only: the model does not see them
     evaluates: bool = False  # does a step see the model in evaluation behaviour, and not in training's?
@@ -229,8 +228,8 @@ class Workload:
         return self.work(values) if forward_only else self.work(values).times(BACKWARD)
 
     def held(self, values: Values) -> float:
-        """Numbers of a sample that a step has in memory at once, at least: an operator's inputs and outputs; what the
-        forward pass of a model keeps for the backward pass, such as each layer's inputs. 0 where it is not declared.
+        """The least numbers of a sample that a step has in memory at once. Those of an operator are its inputs and
+        outputs. Those of a model are kept for the backward pass, such as each layer's inputs. 0 where not declared.
         """
         if self.holds is not None:
             return float(self.holds(values))
@@ -270,7 +269,7 @@ def load(name: str) -> Workload:
 
 
 def _changed(path: Path | str) -> int:
-    """When something was last added to a folder: what was read of it holds until then."""
+    """The time of the last addition to a folder: its cached contents hold until the next."""
     return os.stat(path).st_mtime_ns
 
 

@@ -19,8 +19,8 @@ def built(model: keras.Model, *inputs: keras.KerasTensor) -> keras.Model:
 
 
 class DenseOfImage(layers.Dense):
-    """``layers.Dense`` of all places of an ``image`` (height, width, channels) that was flattened: the session lays out
-    the workload's weights, which have them channel by channel, as they come here.
+    """``layers.Dense`` of all places of an ``image`` (height, width, channels) that was flattened. The workload's
+    weights have them channel by channel; the session lays them out as they come here.
     """
 
     def __init__(self, units: int, image: tuple[int, int, int]) -> None:
@@ -29,7 +29,7 @@ class DenseOfImage(layers.Dense):
 
 
 class Conv2D(layers.Conv2D):
-    """``layers.Conv2D`` that pads by a number of pixels on each side: "same" pads by more at the end where the stride
+    """``layers.Conv2D`` that pads by a number of pixels on each side. "same" pads by more at the end where the stride
     is 2, and a layer that pads before it moves the image once more.
     """
 
@@ -58,7 +58,7 @@ class Conv2D(layers.Conv2D):
 
 
 class BatchNormalization(layers.BatchNormalization):
-    """``layers.BatchNormalization`` as the one operator that TensorFlow has for it, whose running variance is that of a
+    """``layers.BatchNormalization`` as the one operator that TensorFlow has for it. Its running variance is that of a
     sample (a sum over one number less), as PyTorch's.
     """
 
@@ -82,8 +82,8 @@ class BatchNormalization(layers.BatchNormalization):
 class _Recurrent(layers.Layer):
     """A recurrent layer with the weights of cuDNN's: a bias of the state for each gate, too.
 
-    They lie as the operators want them, so that no step has to rearrange them: on a GPU as cuDNN does, else (inputs,
-    gates * units) with the gates in the order ``gates``, by their places in cuDNN's. The session lays out the
+    They lie as the operators want them, so that no step has to rearrange them. On a GPU that is as cuDNN does, else
+    (inputs, gates * units) with the gates in the order ``gates``, by their places in cuDNN's. The session lays out the
     workload's weights, which are like cuDNN's, as they come here.
     """
 
@@ -122,7 +122,7 @@ class _Recurrent(layers.Layer):
 class GRU(_Recurrent):
     """A GRU layer over (batch, length, inputs).
 
-    The products with the inputs are made of all steps at once, before the loop, which ``layers.GRU`` leaves to each
+    The products with the inputs are made of all steps at once, before the loop; ``layers.GRU`` leaves them to each
     step.
     """
 
@@ -187,8 +187,8 @@ class LSTM(_Recurrent):
 class SGD(keras.optimizers.Optimizer):
     """Stochastic gradient descent with momentum, and an L2 ``penalty`` on all weights, as a factor of them.
 
-    The rate is applied to the velocity when a weight moves, as in PyTorch; ``keras.optimizers.SGD`` takes it into the
-    velocity, which is another thing where the rate changes, and its ``weight_decay`` is no part of the gradient.
+    The rate is applied to the velocity when a weight moves, as in PyTorch. ``keras.optimizers.SGD`` takes it into the
+    velocity, which is another update where the rate changes. Its ``weight_decay`` is no part of the gradient.
     """
 
     def __init__(self, learning_rate: Any, momentum: float, penalty: float = 0.0) -> None:

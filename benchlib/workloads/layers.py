@@ -61,7 +61,7 @@ def recurrent_weights(name: str, gates: int, inputs: int, hidden: int) -> dict[s
 
 
 def convolutions_work(convolutions: Iterable[Convolution], dense: tuple[int, int]) -> Work:
-    """Of a sample's forward pass through convolutions and a dense layer (inputs, outputs) at the end; batch
+    """The work of a sample's forward pass through convolutions and a dense layer (inputs, outputs) at the end. Batch
     normalisation, ReLU and pooling, which are little beside them, are left out.
     """
     multiply_adds, numbers = float(dense[0] * dense[1]), float(sum(dense))

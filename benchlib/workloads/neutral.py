@@ -24,6 +24,6 @@ LESS_NORM_BIAS = (
     "PyTorch's gradients in fp32 differ from its own in fp64 by 3e-5 to 2e-4 with 2, and by 3e-5 to 1e-4 with 1.5",
 )
 CAREFUL_RATE = 0.001
-"""Learning rate of the gate for deep convolutional models: at a usual one, three steps carry them past kinks, where
+"""Learning rate of the gate for deep convolutional models. At a usual one, three steps carry them past kinks, where
 even PyTorch's eager and graph mode part.
 """

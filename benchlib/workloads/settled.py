@@ -1,9 +1,9 @@
-"""What is settled in the files of several workloads so that all frameworks run the same model, as what: how. See
+"""Points that the files of several workloads settle so that all frameworks run the same model, as point: how. See
 ``benchlib.workloads.Workload.settled``.
 
-What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``; of JAX,
-flax and optax with those in ``environments/jax.txt``; of TensorFlow and Keras with those in
-``environments/tensorflow.txt``; of MXNet with that in ``environments/mxnet.txt``.
+The statements on PyTorch and MindSpore were read in, or tried with, the versions in ``requirements.lock``. The versions
+for JAX, flax and optax are in ``environments/jax.txt``, for TensorFlow and Keras in ``environments/tensorflow.txt``,
+for MXNet in ``environments/mxnet.txt``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ NORM_MOMENTUM = {
 POOLING = {
     "padding of pooling": (
         "in MindSpore zeros, put around the image before it, because its own padded pooling is slow: nothing behind "
-        "ReLU is negative, so they do what minus infinity does in PyTorch"
+        "ReLU is negative, so they act as minus infinity does in PyTorch"
     ),
 }
 DECAY_OF_ALL = {

@@ -52,7 +52,7 @@ WORKLOAD = Workload(
         "momentum": Hyperparameter(
             0.1, "weight of the new batch in the running statistics (MindSpore counts 1 - momentum)", minimum=0.0
         ),
-        "passes": Hyperparameter("forward+backward", "what a step does", choices=("forward", "forward+backward")),
+        "passes": Hyperparameter("forward+backward", "the passes of a step", choices=("forward", "forward+backward")),
     },
     batch_size=32,
     settled={

@@ -44,8 +44,8 @@ class Layer(nn.Cell):
 
 
 class Model(nn.Cell):
-    """Tokens and segments (batch, length), and the places of masked words (batch, masked), to logits of the masked
-    words (batch, masked, words) and of whether the second sentence follows the first (batch, 2).
+    """Tokens and segments (batch, length), and places of masked words (batch, masked), to logits of these words
+    (batch, masked, words). Also to logits of whether the second sentence follows the first (batch, 2).
     """
 
     def __init__(self, values: Values) -> None:

@@ -71,7 +71,7 @@ def fits(values: Values) -> None:
 
 
 def shortened(samples: Samples) -> dict[str, np.ndarray]:
-    """Pairs that end after half of their tokens, and what is masked of these."""
+    """Pairs that end after half of their tokens, and the masked words of these."""
     made = {name: array.copy() for name, array in samples.items()}
     length = made["tokens"].shape[1] // 2
     made["tokens"][:, length:], made["segments"][:, length:] = 0, 0
@@ -91,7 +91,7 @@ def filled(samples: Samples) -> dict[str, np.ndarray]:
 
 
 def masked_at(samples: Samples, place: int) -> np.ndarray:
-    """Which pairs have a word to be guessed at this place of their text."""
+    """The pairs that have a word to be guessed at this place of their text."""
     return ((samples["places"] == place) & (samples["labels"] != -1)).any(axis=1)
 
 
@@ -172,8 +172,8 @@ WORKLOAD = Workload(
             "PyTorch's takes by itself, 1 over the root of a head's width"
         ),
         "padding of sequences": (
-            "PyTorch's mask sets the scores of what is padding to minus infinity, MindSpore's file to -1e9: a weight "
-            "of 0 in fp32 either way"
+            "PyTorch's mask sets the scores of padding to minus infinity, MindSpore's file to -1e9: a weight of 0 in "
+            "fp32 either way"
         ),
         "dropout of attention": (
             "PyTorch's operator drops in evaluation too unless its probability is set to 0 there; in MindSpore it is "
@@ -195,7 +195,7 @@ WORKLOAD = Workload(
         "JAX: GELU": "approximate=False, because nnx.gelu takes the tanh form by default",
         "JAX: epsilon of layer normalisation": f"given as {EPSILON:g}: flax's own is 1e-6",
         "JAX: attention": (
-            "products and softmax, with the lowest number of its type as the score of what is padding: "
+            "products and softmax, with the lowest number of its type as the score of padding: "
             "nnx.dot_product_attention does the same where it drops, and hides its dropout from the gate"
         ),
         "JAX: weight decay and warm-up": (
@@ -209,7 +209,7 @@ WORKLOAD = Workload(
         "TensorFlow: GELU": "tf.nn.gelu, which is the exact one by default",
         "TensorFlow: epsilon of layer normalisation": f"given as {EPSILON:g}: Keras's own is 1e-3",
         "TensorFlow: attention": (
-            "products and softmax, with the lowest number of its type as the score of what is padding: Keras's "
+            "products and softmax, with the lowest number of its type as the score of padding: Keras's "
             "layers.MultiHeadAttention has weights of its own for each of the three"
         ),
         "TensorFlow: weight decay and warm-up": (

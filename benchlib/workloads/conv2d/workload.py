@@ -79,7 +79,7 @@ WORKLOAD = Workload(
         "kernel": Hyperparameter(3, "height and width of the kernel in pixels", minimum=1),
         "padding": Hyperparameter(1, "zeros added on each side in pixels", minimum=0),
         "image_size": Hyperparameter(32, "height and width of the images in pixels", minimum=1),
-        "passes": Hyperparameter("forward+backward", "what a step does", choices=("forward", "forward+backward")),
+        "passes": Hyperparameter("forward+backward", "the passes of a step", choices=("forward", "forward+backward")),
     },
     batch_size=32,
     settled={

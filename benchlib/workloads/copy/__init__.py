@@ -1,1 +1,1 @@
-"""A copy of an array in memory: what limits the operators that compute little."""
+"""A copy of an array in memory: the limit of operators that compute little."""

@@ -27,13 +27,13 @@ WORKLOAD = Workload(
     weights=weights,
     hyperparameters={
         "elements": Hyperparameter(2**20, "numbers of a sample", minimum=1),
-        "passes": Hyperparameter("forward", "what a step does", choices=("forward",)),
+        "passes": Hyperparameter("forward", "the passes of a step", choices=("forward",)),
     },
     batch_size=16,
     settled={
         "TensorFlow: copy": "the operator DeepCopy, because tf.identity hands on the memory that it was given",
         "MXNet: copy": "identity makes a new array in both modes, as clone does in PyTorch",
-        "JAX: copy": "an operation of its own, which jax.jit keeps: what is only handed on would not be copied",
+        "JAX: copy": "an operation of its own, which jax.jit keeps: an array only handed on would not be copied",
     },
     unit="samples",
     inputs=inputs,

@@ -22,7 +22,7 @@ class Convolution(nn.Cell):
 
 
 class Pool(nn.Cell):
-    """The largest of 3x3 with stride 2 (batch, channels, side / 2, side / 2) of what is not negative: then padding with
+    """The largest of 3x3 with stride 2 (batch, channels, side / 2, side / 2). Inputs are not negative, so padding with
     0 leaves it as it is. ``nn.MaxPool2d`` with ``pad_mode="pad"`` is three-dimensional inside, and slow.
     """
 

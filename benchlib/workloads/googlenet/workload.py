@@ -40,7 +40,7 @@ from benchlib.workloads.settled import (
     WITHOUT_BIAS,
 )
 
-BLOCKS = {  # table 1 of the paper: 1x1; 3x3's reduction, 3x3; 5x5's reduction, 5x5; what follows the pooling
+BLOCKS = {  # table 1 of the paper: 1x1; 3x3's reduction, 3x3; 5x5's reduction, 5x5; the projection of the pooling
     "block3a": (64, (96, 128), (16, 32), 32),
     "block3b": (128, (128, 192), (32, 96), 64),
     "block4a": (192, (96, 208), (16, 48), 64),

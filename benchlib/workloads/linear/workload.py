@@ -42,7 +42,7 @@ WORKLOAD = Workload(
     hyperparameters={
         "in_features": Hyperparameter(512, "features of the input", minimum=1),
         "out_features": Hyperparameter(512, "features of the output", minimum=1),
-        "passes": Hyperparameter("forward+backward", "what a step does", choices=("forward", "forward+backward")),
+        "passes": Hyperparameter("forward+backward", "the passes of a step", choices=("forward", "forward+backward")),
     },
     batch_size=64,
     settled={

@@ -14,7 +14,7 @@ from benchlib.workloads._flax import LSTM
 class Bidirectional(nnx.Module):
     """A layer that reads (length, batch, inputs) in both directions: two of (length, batch, hidden).
 
-    The way back begins at a sequence's own end. What comes after the end is not used.
+    The way back begins at a sequence's own end. Tokens after the end are not used.
     """
 
     def __init__(self, inputs: int, hidden: int, rngs: nnx.Rngs) -> None:

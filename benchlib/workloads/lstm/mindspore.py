@@ -12,7 +12,7 @@ class Bidirectional(nn.Cell):
     """A layer that reads (length, batch, inputs) in both directions: two of (length, batch, hidden).
 
     ``nn.LSTM`` with ``seq_length`` is unrolled into single steps on the CPU; without, it is one operator. So each
-    direction is an LSTM without, and the way back begins at a sequence's own end. What comes after the end is not used.
+    direction is an LSTM without, and the way back begins at a sequence's own end. Tokens after the end are not used.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:

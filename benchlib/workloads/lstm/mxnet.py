@@ -16,7 +16,7 @@ class Bidirectional(HybridBlock):
     """A layer that reads (length, batch, inputs) in both directions: two of (length, batch, hidden).
 
     A bidirectional ``rnn.LSTM`` heeds the length of each sequence (``use_sequence_length``) on GPUs only. So each
-    direction is an LSTM by itself, and the way back begins at a sequence's own end. What comes after the end is not
+    direction is an LSTM by itself, and the way back begins at a sequence's own end. Tokens after the end are not
     used.
     """
 

@@ -11,9 +11,9 @@ from benchlib.workloads import Values
 class Bidirectional(nn.Module):
     """A layer that reads (length, batch, inputs) in both directions: two of (length, batch, hidden).
 
-    A bidirectional ``nn.LSTM`` of a packed sequence is unrolled into single steps on the CPU, and 4.5 times as slow;
-    of a plain sequence it is one operator. So each direction is an LSTM of a plain one, and the way back begins at a
-    sequence's own end. What comes after the end is not used.
+    A bidirectional ``nn.LSTM`` of a packed sequence is unrolled into single steps on the CPU, and 4.5 times as slow.
+    Of a plain sequence it is one operator. So each direction is an LSTM of a plain one, and the way back begins at a
+    sequence's own end. Tokens after the end are not used.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:

@@ -14,7 +14,7 @@ from benchlib.workloads._keras import LSTM, AdamW, built
 class Bidirectional(layers.Layer):
     """A layer that reads (length, batch, inputs) in both directions: two of (length, batch, hidden).
 
-    The way back begins at a sequence's own end. What comes after the end is not used.
+    The way back begins at a sequence's own end. Tokens after the end are not used.
     """
 
     def __init__(self, hidden: int) -> None:

@@ -99,7 +99,7 @@ WORKLOAD = Workload(
         ),
         "last state": (
             "looked up among the outputs by each sequence's length, by indexing in PyTorch and by ops.gather_nd in "
-            "MindSpore, because what the LSTM hands out is the state after the padding"
+            "MindSpore, because the state that the LSTM hands out is that after the padding"
         ),
         **JAX_WEIGHTS,
         **JAX_RECURRENT,

@@ -48,14 +48,14 @@ def weights(values: Values) -> dict[str, Weight]:
 def _norm(convolution: Convolution) -> dict[str, Weight]:
     """Batch normalisation behind a convolution: all four arrays differ between channels and from each other.
 
-    With those that ``resnet50`` starts from, mean 0, variance 1, scale 1 and bias 0, it would be the identity here,
-    where no step changes them: a framework that left the means out, or took the scale for the variance, would compute
-    the same, and the equivalence gate would not see it.
+    With those that ``resnet50`` starts from, mean 0, variance 1, scale 1 and bias 0, it would be the identity. No step
+    changes them here. A framework that left the means out, or took the scale for the variance, would compute the same,
+    unseen by the equivalence gate.
     """
-    # What the kernels of convolutions_weights make of inputs whose squares are 1/2 on average, such as normally
-    # distributed ones behind a ReLU: a variance like that keeps the outputs at order 1.
+    # The variance that the kernels of convolutions_weights make of inputs whose squares are 1/2 on average. Normally
+    # distributed ones behind a ReLU are so: such a variance keeps the outputs at order 1.
     variance = convolution.inputs / convolution.outputs
-    # What is added to a shortcut is scaled down, or sums over 16 blocks would grow.
+    # A branch that is added to a shortcut is scaled down, or sums over 16 blocks would grow.
     scale = 0.2 if convolution.name.endswith(".expand") else 1.0
     name, shape = f"{convolution.name}.norm", (convolution.outputs,)
     return {
@@ -93,8 +93,8 @@ WORKLOAD = Workload(
     hyperparameters={
         "image_size": Hyperparameter(224, "height and width of the images in pixels", minimum=32),
         "stem": Hyperparameter("7x7", "first convolution, see resnet50", choices=("7x7", "3x3")),
-        "output": Hyperparameter("logits", "what the model hands out", choices=("logits", "features")),
-        "passes": Hyperparameter("forward", "what a step does", choices=("forward",)),
+        "output": Hyperparameter("logits", "the output of the model", choices=("logits", "features")),
+        "passes": Hyperparameter("forward", "the passes of a step", choices=("forward",)),
     },
     batch_size=32,
     gate=Gate(batch_size=4),  # one certificate for all batch sizes

@@ -13,8 +13,8 @@ from benchlib.workloads._gluon import Adam
 
 
 class Model(HybridBlock):
-    """Source (batch, length), of which the first ``lengths`` (batch,) count, and the target so far (batch, length) to
-    logits of each next word (batch, length, words).
+    """Source (batch, length) and the target so far (batch, length) to logits of each next word (batch, length, words).
+    Of the source the first ``lengths`` (batch,) tokens count.
     """
 
     def __init__(self, values: Values) -> None:

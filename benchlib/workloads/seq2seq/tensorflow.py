@@ -12,8 +12,8 @@ from benchlib.workloads._keras import GRU, AdamW, built
 
 
 class Model(keras.Model):
-    """Source (batch, length), of which the first ``lengths`` (batch,) count, and the target so far (batch, length) to
-    logits of each next word (batch, length, words).
+    """Source (batch, length) and the target so far (batch, length) to logits of each next word (batch, length, words).
+    Of the source the first ``lengths`` (batch,) tokens count.
     """
 
     def __init__(self, values: Values) -> None:

@@ -45,7 +45,7 @@ def weights(values: Values) -> dict[str, Weight]:
 
 
 def shortened(samples: Samples) -> dict[str, np.ndarray]:
-    """Sentences that end, in both languages, after half of what there is room for."""
+    """Sentences that end, in both languages, after half of the room that there is."""
     made = {name: array.copy() for name, array in samples.items()}
     length = max(1, made["source"].shape[1] // 2)
     made["source"][:, length:], made["target"][:, length:], made["labels"][:, length:] = 0, 0, -1
@@ -119,7 +119,7 @@ WORKLOAD = Workload(
         ),
         "attention": (
             "written out in both, with the lowest number of its type (PyTorch) or -1e9 (MindSpore) as the score of "
-            "what is padding: either leaves it a weight of 0"
+            "padding: either leaves it a weight of 0"
         ),
         "clipping": (
             "by the norm of all gradients together, to which PyTorch's clip_grad_norm_ adds 1e-6 and MindSpore's "
@@ -146,7 +146,7 @@ WORKLOAD = Workload(
         **MXNET_LOSS,
         **MXNET_ADAM,
         **MXNET_GATES,
-        "MXNet: attention": "as in MindSpore, with -1e9 as the score of what is padding",
+        "MXNet: attention": "as in MindSpore, with -1e9 as the score of padding",
         "MXNet: clipping": "by gluon.utils.clip_global_norm, which adds 1e-8 to the norm",
     },
     unit="sentences",
