@@ -287,16 +287,16 @@ class TestAppendix:
     @pytest.mark.parametrize(
         ("path", "told"),
         [
-            ("outputs/quick/measurements/first.parquet", "measurements/first.parquet: it is not what first made"),
-            ("requirements.lock", "requirements.lock: it has changed since the notebooks were executed"),
+            ("outputs/quick/measurements/first.parquet", "it differs from the one that first made"),
+            ("requirements.lock", "it has changed since the notebooks were executed"),
         ],
     )
     def test_what_is_not_what_was_measured_is_left_out(self, path, told):
         text = Path(path).read_text()
         Path(path).write_text(text + " ")
-        files = self.make()
-        assert (self.code, self.said.splitlines()[-1]) == (1, f"  {told}")
-        assert path.removeprefix("outputs/quick/") not in files
+        files, name = self.make(), path.removeprefix("outputs/quick/")
+        assert (self.code, self.said.splitlines()[-1]) == (1, f"  {name}: {told}")
+        assert name not in files
 
     def test_a_stale_result_is_bundled_and_named(self):
         record = manifest.read(Path("outputs/quick"), "first")

@@ -14,7 +14,7 @@ ROOMS = {
         "__init__ public __main__ cli condition lab cache errors validation progress metrics scratch shown doctor "
         "manifest",
     ),
-    "worker": (1198, "worker"),
+    "worker": (1197, "worker"),
     "data": (1572, "data"),
     "environments": (771, "environments interpreters plugins probe env_vars"),
     "provenance": (863, "provenance"),

@@ -52,7 +52,7 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:200])
 
 
-@pytest.mark.parametrize(("damage", "told"), [(Path.unlink, "is gone"), (cut, "is not what modes made")])
+@pytest.mark.parametrize(("damage", "told"), [(Path.unlink, "is gone"), (cut, "differs from the one that modes made")])
 def test_a_measurement_that_is_damaged_is_named_and_the_rest_used(
     folder: Path, damage: Callable[[Path], None], told: str
 ) -> None:
@@ -77,9 +77,9 @@ def test_a_table_or_figure_that_was_edited_is_named_and_not_shown(folder: Path, 
     with (folder / path).open("a") as file:
         file.write("\n")
     of = results(folder)
-    assert f"{path} is not what modes made; run again." in sections.missing(of).data
+    assert f"{path} differs from the one that modes made; run again." in sections.missing(of).data
     page = sections.questions(of, ["modes"]).data + sections.rest(of, ["modes"], ()).data
-    assert page.count(f"{path} is not what modes made: run again.") == 1
+    assert page.count(f"{path} differs from the one that modes made: run again.") == 1
 
 
 @pytest.mark.parametrize(

@@ -744,7 +744,7 @@ class TestReport:
             damage()
             code, said = run_and_read(["report"])
             assert code == 1
-            assert "missing from the report: figures/toy.svg is" in said
+            assert "missing from the report: figures/toy.svg " in said
             assert "report: started again: these have changed: results" in said
 
     def test_it_asks_for_no_framework_and_no_data(self, monkeypatch):
