@@ -95,7 +95,7 @@ def _installed_plugins() -> Iterator[Plugin]:
 
 
 def _require_whole(plugins: Iterable[Plugin]) -> None:
-    """Refuse two plug-ins with the same file, as the measured one would be unknown; and folders without plug-ins."""
+    """Refuse files that another plug-in or benchlib has, and folders without a plug-in or a workload's description."""
     owners: dict[str, str] = {}
     for one in plugins:
         if not one.files:

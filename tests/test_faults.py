@@ -200,6 +200,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[faults.Bench]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_is_lost_doubled_or_left_behind(bench: faults.Bench, name: str) -> None:
     trial = next(one for one in fault_trials.TRIALS if (one.name, one.kind) == (name, KINDS[name]))

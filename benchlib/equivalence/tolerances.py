@@ -147,7 +147,7 @@ LEFT = 256.0
 """A gradient below ``NEGLIGIBLE`` that is at most so many times rounding's effect on it counts as 0. Sums of equal
 numbers are rounded the same way again and again. Of a bias that batch normalisation cancels up to 20 times as much was
 left. Where no kink was met, all others were 2,000 times as large or more in ``resnet50``, and 28,000 times in
-``googlenet``. They were 240,000 times as large in ``cnn``, ``bert``, ``gcn``, ``gru`` and ``lstm``.
+``googlenet``. They were 240,000 times as large or more in ``cnn``, ``bert``, ``gcn``, ``gru`` and ``lstm``.
 """
 
 

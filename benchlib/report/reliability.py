@@ -26,7 +26,7 @@ def resolution(results: Results) -> HTML:
     rows = [{"notebook": name, **summarise(own)} for name, own in controls(results).groupby("notebook", sort=False)]
     caption = (
         "The baseline against itself (A/A). About 19 of 20 intervals should include 1. A difference that is smaller "
-        "than the half width cannot be seen. Ratios within a notebook's margin are called the same."
+        "than the half width cannot be seen. A ratio whose interval lies within a margin of 1 is called the same."
     )
     return tables.html(pd.DataFrame(rows), caption)
 

@@ -39,7 +39,7 @@ def hold_lock(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writable(folder: Path) -> Iterator[None]:
-    """Raise a BenchlibError where ``folder`` cannot be written."""
+    """Turn an OSError of the block into a BenchlibError that names ``folder``."""
     try:
         yield
     except OSError as error:
