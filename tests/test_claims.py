@@ -127,7 +127,7 @@ def test_a_verdict_says_what_it_is_short_of() -> None:
     assert "on stand-in data for cora" in gcn("digits_graph", 0.7)
     rows = [ratio(ends, on="gru on imdb", device="cuda") for ends in ((0.8, 1.3), (1, 1.1))]
     flat = judged("C17", frameworks=rows)
-    assert (flat["verdict"], flat["verdict_here"].partition(": neither within")[0]) == (NO_DIFFERENCE, "Undecided")
+    assert (flat["verdict"], flat["verdict_here"].partition(": not shown")[0]) == (NO_DIFFERENCE, "Undecided")
     cases = {((1.1, 1.2), (0.9, 1.1)): True, ((0.9, 1.1),): False, ((0.5, 0.6), (0.9, 1.1), (2, 3)): False}
     assert {ends: judged("C10", inference=answers(*ends))["undecided"] for ends in cases} == cases
 

@@ -111,6 +111,7 @@ def test_a_file_is_in_the_keys_of_the_numbers_it_makes(copy: Path, file: str, ch
         ("from .. import other", "other/__init__.py"),
         ("from benchlib.workloads import other", "other/__init__.py"),
         ("import benchlib.workloads.other.helper as h", "other/helper.py"),
+        ("from benchlib.workloads.cnn.jax import build", "cnn/jax.py"),  # another framework's
         ("def late():\n    from benchlib.workloads._shared import WIDTH", "_shared.py"),
     ],
 )

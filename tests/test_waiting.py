@@ -1,6 +1,5 @@
 """The timer's test of the frameworks that have environments of their own, where these are made: each session passes it
-in every mode, and one that forgets to wait fails it, if the framework returns from a step before it is done. On the CPU
-TensorFlow's steps are done when they return.
+in every mode. One that forgets to wait fails it, where steps are queued: on the CPU TensorFlow's are done at once.
 """
 
 from __future__ import annotations

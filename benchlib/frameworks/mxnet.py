@@ -108,7 +108,7 @@ class Session:
         self._context = mx.gpu() if device == "cuda" else mx.cpu()
         self._graph = mode == "graph"
         self._backend = knobs.get("subgraph_backend")
-        self._counted = 0  # steps since running variances were settled, and the last of their batches
+        self._counted = 0  # steps since running variances were corrected, and the last of their batches
         self._batch: tuple[NDArray, ...] = ()
         mx.random.seed(seed)  # for dropout only: weights and batches come from files
 

@@ -120,7 +120,7 @@ def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
     bears = {NOT_REPRODUCED: CONTRADICTS, NO_DIFFERENCE: OPEN}.get(verdict)
     why = [case["why"] for case in cases if case["bears"] == bears]
     why = dict.fromkeys(filter(None, why if verdict == NO_DIFFERENCE or all(why) else []))
-    alike = f": neither within a factor of {claim.rule.alike:g} of 1 nor beyond it is shown" if claim.rule.alike else ""
+    alike = f": not shown to be within a factor of {claim.rule.alike:g} of 1, nor beyond it" if claim.rule.alike else ""
     first = (alike if verdict == NO_DIFFERENCE else "") + (f" ({'; '.join(why)})" if why else "")
     done = {"in direction": claim.published, f"but not tested: {claim.untested}": claim.untested}
     reasons = [how for how, so in done.items() if so and verdict == REPRODUCED]

@@ -35,8 +35,8 @@ constexpr size_t kAll = 0;  // StatType::AGGREGATE
 
 thread_local c10::DeviceIndex current = 0;
 
-// The queue: an operator has its result at once, but the device says that it is at work for four times as long as the host.
-// So whoever does not wait reads too little off the clock.
+// The queue: an operator has its result at once, but the device says that it works four times as long as the host.
+// So a timer that does not wait reads too little off the clock.
 Clock::time_point busy_until;
 
 thread_local int depth = 0;  // operators within operators, whose inputs are copied without waiting
