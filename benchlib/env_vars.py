@@ -5,8 +5,8 @@ worker's home is its scratch directory, or settings in the user's (``~/.keras/ke
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,6 @@ WORKER_PATH = "BENCHLIB_WORKER_PATH"  # that workers import from, as PYTHONPATH,
 WORKER_FILES = f"files of {WORKER_PATH}"  # a hash of the Python files in these folders, in keys and records
 XPUS = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")  # which Intel GPU, by which driver: on xpu a part of the key
 NETWORK = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HCCL_IF_IP")  # of groups: in their key
-LOCALE = "LC_"  # variables with this beginning reach a worker, too
 
 # Which libraries and compilers a framework finds: their values are part of a measurement's key.
 LIBRARIES = (
@@ -35,22 +34,19 @@ DEVICES = (
     *XPUS,
 )
 OTHERS = (
-    *("PATH", "TMPDIR", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "CONDA_PREFIX"),
+    *("PATH", "TMPDIR", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "CONDA_PREFIX"),
     "PYTHONNOUSERSITE",  # does the interpreter have the packages of PYTHONUSERBASE?
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
-    *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
-    *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
+    *(case(f"{one}_proxy") for case in (str.upper, str) for one in ("http", "https", "ftp", "all", "no")),
     *NETWORK,
 )
 # How names begin of variables that could change a number, beside those that frameworks declare: left out, but named.
 COULD_MATTER = (
     *("TF_", "TENSORFLOW", "XLA_", "JAX_", "KERAS", "MXNET", "DMLC_", "PADDLE", "FLAGS_", "CHAINER", "CUPY", "THEANO"),
-    *("CNTK", "CAFFE", "TVM_"),
     *("ONEDNN_", "DNNL_", "MKL", "OPENBLAS", "GOTO_", "BLIS_", "NVPL_", "NPY_", "NUMBA", "NUMEXPR", "XNNPACK"),
-    *("OMP_", "GOMP_", "KMP_", "TBB_", "NPROC"),
-    *("MALLOC_", "GLIBC_TUNABLES", "LD_", "TCMALLOC", "JEMALLOC", "MIMALLOC"),
-    *("CUDA_", "CUBLAS", "CUDNN", "NVIDIA_", "NCCL_", "GLOO_"),
-    *("ASCEND_", "ACL_", "HCCL_", "NPU_", "TASK_QUEUE_ENABLE", "ZE_", "SYCL_", "ONEAPI_", "IGC_"),
+    *("CNTK", "CAFFE", "TVM_", "OMP_", "GOMP_", "KMP_", "TBB_", "NPROC", "CUDA_", "CUBLAS", "CUDNN"),
+    *("LC_NUMERIC", "MALLOC_", "GLIBC_TUNABLES", "LD_", "TCMALLOC", "JEMALLOC", "MIMALLOC", "NVIDIA_"),
+    *("NCCL_", "GLOO_", "ASCEND_", "ACL_", "HCCL_", "NPU_", "TASK_QUEUE_ENABLE", "ZE_", "SYCL_", "ONEAPI_", "IGC_"),
     *("PYTHON", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH"),
 )
 
@@ -72,10 +68,8 @@ class Surroundings:
 
 
 def for_worker(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The parent's variables that a worker gets, and the folder of the user's packages."""
-    listed = {*LIBRARIES, *DEVICES, *OTHERS}
-    passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
-    # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
+    """The parent's variables that a worker gets, and the folder of ``pip --user``, for its home is another."""
+    passing = {name: inherited[name] for name in (*LIBRARIES, *DEVICES, *OTHERS) if name in inherited}
     user_base = os.path.join(inherited.get("HOME") or os.path.expanduser("~"), ".local")
     passing["PYTHONUSERBASE"] = inherited.get("PYTHONUSERBASE") or user_base
     path = [*worker_folders(inherited), *_cann_folders(inherited)]
@@ -110,7 +104,7 @@ def worker_files(inherited: Mapping[str, str]) -> list[Path]:
     """The Python files in :func:`worker_folders`; a folder may be an archive, too."""
     folders = map(Path, worker_folders(inherited))
     files = [path for folder in folders for path in [folder, *plugins.visible_files(folder, "*")] if path.is_file()]
-    return [path for path in files if path.suffix in (".py", ".so", ".pth", ".zip")]
+    return [path for path in files if path.suffix in (".py", ".pyc", ".so", ".pth", ".zip")]
 
 
 def key_names(condition: Placed) -> list[str]:
@@ -132,13 +126,19 @@ def devices(variables: Mapping[str, str]) -> dict[str, str]:
 
 def identity(condition: Placed) -> dict[str, object]:
     """The parent's variables that numbers depend on: a part of their key, as JSON."""
-    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": for_key(condition, os.environ)}
+    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS], "counting": for_key(condition, os.environ)}
 
 
 def _digest(files: Iterable[Path]) -> str:
-    """A hash of some files, by name and time of change."""
-    states = [(str(path), path.stat().st_mtime_ns) for path in files]
-    return hashlib.sha256(json.dumps(states).encode()).hexdigest()[:16]
+    """A hash of some files, by name and content."""
+    hashes = ((path, _hash(path, path.stat().st_size, path.stat().st_ctime_ns)) for path in files)
+    return hashlib.sha256("".join(f"{path} {one}\n" for path, one in hashes).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _hash(path: Path, *state: int) -> str:
+    """Read once in a ``state``: every condition asks for it."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _folders(path: str | None) -> list[str]:

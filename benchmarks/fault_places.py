@@ -162,7 +162,7 @@ def wait(process: subprocess.Popen, limit_s: float) -> int | None:
 
 def workers(process: subprocess.Popen) -> list[psutil.Process]:
     """The workers of a running process: of groups the launchers, too."""
-    return [one for one in _below(process) if _says(one, "benchlib.worker") or _says(one, "rank.py")]
+    return [one for one in _below(process) if _says(one, "worker/__main__.py")]
 
 
 def kernels(process: subprocess.Popen) -> list[psutil.Process]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import marshal
+import struct
 import sys
 from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import numpy as np
@@ -93,3 +96,19 @@ def torch_2_9(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     folder = tmp_path_factory.mktemp("project")
     monkeypatch.setattr(environments, "root", lambda: folder)
     environments.add("torch-2.9", sys.executable)
+
+
+@pytest.fixture
+def stale() -> Callable[[Path], None]:
+    """Leave a ``.pyc`` of other code, with the time and the size of a source, in its cache."""
+
+    def leave(source: Path) -> None:
+        cached, state = Path(importlib.util.cache_from_source(source)), source.stat()
+        cached.parent.mkdir(exist_ok=True)
+        code = marshal.dumps(compile("raise RuntimeError('stale')", source, "exec"))
+        head = struct.pack("<III", 0, int(state.st_mtime), state.st_size)
+        cached.write_bytes(importlib.util.MAGIC_NUMBER + head + code)
+        with pytest.raises(RuntimeError, match="stale"):
+            exec(SourceFileLoader("taken", str(source)).get_code("taken"))
+
+    return leave

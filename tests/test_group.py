@@ -61,7 +61,7 @@ def ranks_alive():
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             command = " ".join(process.cmdline())
-            of_test = tempfile.gettempdir() in command and str(process_group.RANK) in command
+            of_test = tempfile.gettempdir() in command and process_group.WORKER in command
             alive += [command] if of_test and process.status() != psutil.STATUS_ZOMBIE else []
     return alive
 
@@ -117,7 +117,7 @@ class TestToy:
             while not started:  # between fork and exec a child has its launcher's command, which names the script, too
                 time.sleep(0.005)
                 commands = [(one, one.cmdline()) for one in launcher.children() if one.cmdline() != launcher.cmdline()]
-                started = [one for one, line in commands if str(process_group.RANK) in line]
+                started = [one for one, line in commands if process_group.WORKER in line]
             started[0].suspend()  # so that it has not connected
             threading.Timer(2, started[0].kill).start()
             with pytest.raises(WorkerFailed, match=f"died in 'open' .process {started[0].pid}, .* is gone"):

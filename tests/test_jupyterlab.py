@@ -21,6 +21,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from benchlib import env_vars
+from benchlib.runner import process_group
 
 pytestmark = pytest.mark.slow
 
@@ -251,7 +252,7 @@ def workers(server):
     found = []
     for process in psutil.Process(server.pid).children(recursive=True):
         try:
-            if "benchlib.worker" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+            if process_group.WORKER in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
         except psutil.Error:
             continue

@@ -56,16 +56,17 @@ def test_what_a_session_sets_is_no_environment_variable():
 
 
 def test_a_users_shell_cannot_change_a_lane():
-    listed = {"PATH": "/bin", "LANG": "C.UTF-8", "LC_TIME": "C", "LD_LIBRARY_PATH": "/lib", "CUDA_VISIBLE_DEVICES": "1"}
+    listed = {"PATH": "/bin", "LANG": "C.UTF-8", "LC_ALL": "C", "LD_LIBRARY_PATH": "/lib", "CUDA_VISIBLE_DEVICES": "1"}
     others = "OMP_NUM_THREADS MALLOC_ARENA_MAX ONEDNN_MAX_CPU_ISA MKL_NUM_THREADS PYTHONMALLOC PYTHONUNBUFFERED "
     others += "PYTHONPATH XLA_FLAGS JAX_ENABLE_X64 TF_ENABLE_ONEDNN_OPTS KERAS_BACKEND NPROC ASCEND_LAUNCH_BLOCKING "
-    others += "CPLUS_INCLUDE_PATH"
-    shell = {**listed, "HOME": "/home/user", **dict.fromkeys([*others.split(), "A_KNOB_OF_TOMORROW", "A_TOKEN"], "7")}
+    others += "CPLUS_INCLUDE_PATH LC_NUMERIC"
+    unnamed = {"A_KNOB_OF_TOMORROW", "A_TOKEN", "LC_TIME"}
+    shell = {**listed, "HOME": "/home/user", **dict.fromkeys([*others.split(), *unnamed], "7")}
     scratch = Path("/scratch")
     given = knobs.environment(MINDSPORE, scratch, shell)
     of_its_own = {"HOME": "/scratch", "PYTHONUSERBASE": "/home/user/.local", "PYTHONUNBUFFERED": "1"}
     assert given == {**listed, **of_its_own}
-    lost = shell.keys() - given.keys() - {"A_KNOB_OF_TOMORROW", "A_TOKEN"}
+    lost = shell.keys() - given.keys() - unnamed
     assert env_vars.omissions(given, shell) == sorted(lost), "what could matter is named"
     assert knobs.environment(MINDSPORE.but(lane="tuned"), scratch, shell)["ONEDNN_MAX_CPU_ISA"] == "AVX2"
     assert knobs.environment(TORCH.but(threads=1), scratch, shell)["OMP_NUM_THREADS"] == "1"

@@ -30,7 +30,7 @@ from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
 from benchlib.provenance import fingerprint
-from benchlib.runner import epochs, interference, processes, recording, rounds, worker_sessions
+from benchlib.runner import epochs, interference, process_group, processes, recording, rounds, worker_sessions
 from benchlib.runner import machine_lock as turn_module
 from benchlib.runner.interference import NO_CPU
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
@@ -98,7 +98,7 @@ def workers_alive(parent=None):
     for process in psutil.process_iter():
         try:
             command = process.cmdline()
-            ours = "benchlib.worker" in command and command[-1] == str(parent or os.getpid())
+            ours = process_group.WORKER in command and command[-1] == str(parent or os.getpid())
             if ours and process.status() != psutil.STATUS_ZOMBIE:
                 alive.append(process.pid)
         except psutil.Error:

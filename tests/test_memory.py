@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import resource
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.runner import preflight
+from benchlib.runner import preflight, process_group
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_the_taps_of_a_convolution_are_those_counted_one_by_one_whatever_its_siz
 def test_a_worker_without_the_memory_to_begin_ends_and_its_parent_need_not_wait(address_space_mib: int) -> None:
     """Where OpenBLAS could begin and not go on, an interpreter that ends in the usual way waits for its threads."""
     limit = address_space_mib * 2**20
-    command = [sys.executable, "-m", "benchlib.worker", "0", "1"]
+    command = [sys.executable, process_group.WORKER, "0", str(os.getpid())]
     limited = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
     ended = subprocess.run(command, preexec_fn=limited, capture_output=True, timeout=20, check=False)
     assert ended.returncode == 1

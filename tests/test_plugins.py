@@ -10,7 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -22,6 +22,9 @@ from benchlib.cli import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, knobs
+from benchlib.runner import recording
+from benchlib.runner.jobs import prepare_job
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "tests" / "plugin_package"
@@ -107,6 +110,34 @@ def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path)
     code = fingerprint.digest(Condition(**MAJORITY), "rounds")
     (folder / "frameworks" / "_beads.py").write_text("COUNT = 11\n")
     assert fingerprint.digest(Condition(**MAJORITY), "rounds") != code
+
+
+def test_a_worker_runs_a_plug_in_s_sources_and_no_other_code_of_their_names(
+    folder: Path, tmp_path: Path, stale: Callable[[Path], None]
+) -> None:
+    abacus, beads = folder / "frameworks" / "abacus.py", folder / "frameworks" / "_beads.py"
+    beads.write_text("VERSION = '2.0'\n")
+    text = abacus.read_text().replace('"abacus": "1.0"', '"abacus": VERSION')
+    abacus.write_text(f"{text}\nfrom benchlib.frameworks._beads import VERSION\n")
+    plugins.use([folder])
+    condition = Condition(**MAJORITY)
+    job, known = prepare_job(condition, 0, tmp_path / "inputs"), fingerprint.files(condition, "rounds")
+    for file in (abacus, beads, *(folder / "workloads" / "majority").glob("*.py")):
+        stale(file)
+    with WorkerProcess(condition, 0) as worker:
+        assert worker.finish_open()["versions"]["abacus"] == "2.0"
+        worker.ask("build", **job.document())
+        recording.require_hashed(worker, known)
+    by_hand = (
+        f"importlib.machinery.SourceFileLoader('benchlib.frameworks._beads', {str(beads)!r}).load_module().VERSION"
+    )
+    for made in (by_hand, "sys.modules.setdefault('benchlib.frameworks._beads', types.ModuleType('_')) and '3.0'"):
+        abacus.write_text(f"{text}\nimport importlib.machinery, sys, types\nVERSION = {made}\n")
+        beads.write_text("VERSION = '3.0'  # of another size than the stale one\n")
+        with WorkerProcess(condition, 0) as worker:
+            worker.finish_open()
+            with pytest.raises(WorkerFailed, match=f"a .pyc, .* than {beads}"):
+                recording.require_hashed(worker, known)
 
 
 def test_what_editors_leave_is_no_plug_in(folder: Path, tmp_path: Path) -> None:

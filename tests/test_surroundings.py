@@ -57,6 +57,18 @@ def test_a_worker_of_an_installed_benchlib_gets_none_of_the_packages_beside_it(s
     assert str(site_packages) not in environment["PYTHONPATH"].split(":")
 
 
+@pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
+def test_a_worker_runs_the_sources_whatever_was_compiled_of_them(site_packages, group, stale, tmp_path, monkeypatch):
+    own = shutil.copytree(DOUBLES, tmp_path / "own", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(own))
+    (own / "helper.py").write_text("VERSION = '2.0'\n")
+    toy = own / "frameworks" / "toy.py"
+    toy.write_text(f"import helper\n{toy.read_text()}".replace('"toy": "1.0"', '"toy": helper.VERSION'))
+    for file in (toy, own / "helper.py", site_packages / "benchlib" / "worker" / "service.py"):
+        stale(file)
+    assert opened(Condition(**TOY, **group))[0]["versions"] == {"toy": "2.0", "numpy": np.__version__}
+
+
 def test_benchlibs_files_are_those_of_the_parent(site_packages, tmp_path):
     """Below a folder of the path: MindSpore finds the name of a module that it rewrites by that."""
     (site_packages / "benchlib" / "frameworks" / "newest.py").write_text("WHERE = __file__")

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from benchlib.condition import Condition
+from benchlib.runner import process_group
 from benchlib.runner.jobs import Job, prepare_job
 from benchlib.worker import files
 from benchlib.worker.channel import Channel
@@ -39,7 +40,8 @@ class Refusal:
             raise ImportError(f"a worker has no {name}")
 
 sys.meta_path.insert(0, Refusal())
-runpy.run_module("benchlib.worker", run_name="__main__", alter_sys=True)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 METADATA = """
@@ -115,11 +117,11 @@ def job(toy_framework: None, tmp_path: Path) -> Job:
 def _worker(command: list[str], place: Path) -> Iterator[Channel]:
     """A worker's channel; ``command`` starts it, before its own arguments."""
     ours, theirs = socket.socketpair()
-    arguments = [str(theirs.fileno()), str(os.getpid())]
+    command = [*command, process_group.WORKER, str(theirs.fileno()), str(os.getpid())]
     with (
         ours,
         theirs,
-        subprocess.Popen([*command, *arguments], pass_fds=[theirs.fileno()], cwd=place, env=_environment()) as process,
+        subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=place, env=_environment()) as process,
     ):
         theirs.close()
         try:
@@ -138,8 +140,8 @@ def _rank(command: list[str], place: Path) -> Iterator[Channel]:
         waiting.bind(str(path))
         waiting.listen()
         waiting.settimeout(60)
-        script = [str(ROOT / "benchlib" / "worker" / "rank.py"), str(path), "toy"]
-        with subprocess.Popen([*command, *script], cwd=place, env={**_environment(), "RANK": "0"}) as process:
+        command = [*command, process_group.WORKER, str(path), "toy"]
+        with subprocess.Popen(command, cwd=place, env={**_environment(), "RANK": "0"}) as process:
             channel = Channel(waiting.accept()[0])
             assert channel.receive(60) == {"rank": 0, "pid": process.pid}
             yield channel
@@ -205,7 +207,7 @@ def _served(command: list[str], job: Job, place: Path) -> dict[str, Any]:
 
 def test_it_serves_where_only_numpy_and_the_standard_library_are(job: Job, tmp_path: Path):
     alone = _served([sys.executable, "-c", BLOCKED], job, tmp_path / "alone")
-    _assert_alike(alone, _served([sys.executable, "-m", "benchlib.worker"], job, tmp_path / "usual"))
+    _assert_alike(alone, _served([sys.executable], job, tmp_path / "usual"))
 
 
 @pytest.fixture(scope="module")
@@ -229,8 +231,8 @@ def pythons_with_numpy(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize("minor", [7, *(pytest.param(one, marks=pytest.mark.release) for one in MINORS[1:])])
 def test_it_serves_under_every_python(minor: int, pythons_with_numpy: Any, job: Job, tmp_path: Path):
     python = pythons_with_numpy(minor)
-    here = _served([sys.executable, "-m", "benchlib.worker"], job, tmp_path / "here")
-    there = _served([python, "-m", "benchlib.worker"], job, tmp_path / "there")
+    here = _served([sys.executable], job, tmp_path / "here")
+    there = _served([python], job, tmp_path / "there")
     _assert_alike(there, here)
     (tmp_path / "group").mkdir()
     with _rank([python], tmp_path / "group") as channel:

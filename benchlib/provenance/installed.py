@@ -90,11 +90,11 @@ def _imports_of_files(names: tuple[str, ...], folders: tuple[str, ...]) -> froze
 
 
 def _imported_modules(framework: str, workload: str | None = None) -> list[str]:
-    """The top-level modules that the files of a framework and a workload import, the framework's own first."""
+    """The top-level modules that the files of a framework and a workload import, its own first; and Python's hooks."""
     own = frameworks.package(framework).partition(".")[0]
     files = fingerprint.model_files(framework, workload).values()
     tops = {name.partition(".")[0] for file in files for name in fingerprint.imports(file)} - {"", "benchlib"}
-    return list(dict.fromkeys([own, *sorted(tops - sys.stdlib_module_names)]))
+    return list(dict.fromkeys([own, *sorted(tops - sys.stdlib_module_names), "sitecustomize", "usercustomize"]))
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -24,7 +24,7 @@ from benchlib.condition import Condition
 from benchlib.provenance import fingerprint
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
-RANK = fingerprint.PACKAGE / "worker" / "rank.py"
+WORKER = str(fingerprint.PACKAGE / "worker" / "__main__.py")
 
 TICK_S = 0.25
 LONGEST_FOLDER = 107 - len("/benchlib-worker-12345678/group")  # of temporary files: a socket's path has a limit
@@ -61,9 +61,8 @@ def launch(condition: Condition, scratch: Path, environment: Mapping[str, str], 
     environment = {
         **environment,
         "PATH": os.pathsep.join([str(Path(python).parent), environment.get("PATH", "")]),  # msrun starts ``python``
-        "PYTHONSAFEPATH": "1",  # or modules beside the script would stand in for the standard library's
     }
-    command = [python, *options, str(RANK), str(scratch / "group"), condition.framework]
+    command = [python, *options, WORKER, str(scratch / "group"), condition.framework]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
     return subprocess.Popen(command, cwd=scratch, env=environment, **pipes, start_new_session=True)
 
@@ -152,7 +151,7 @@ class GroupChannel:
                 launcher = psutil.Process(self.launcher.pid)
                 for child in launcher.children():
                     # Between fork and exec a child has the launcher's command, whatever it is going to be.
-                    if str(RANK) in child.cmdline() and child.cmdline() != launcher.cmdline():
+                    if WORKER in child.cmdline() and child.cmdline() != launcher.cmdline():
                         self._started[child.pid] = child
         gone = next((number for number, process in self._started.items() if not _is_alive(process)), None)
         return f"process {gone}, which the launcher had started, is gone" if gone else ""

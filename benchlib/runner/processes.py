@@ -181,7 +181,7 @@ class WorkerProcess:
     def _start_one(self, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
         python = environments.find(self.condition.environment).python
-        command = [python, "-m", "benchlib.worker", str(theirs.fileno()), str(os.getpid())]
+        command = [python, process_group.WORKER, str(theirs.fileno()), str(os.getpid())]
         with self.log.open("wb") as log:
             own = {"cwd": self.scratch, "env": environment, "pass_fds": [theirs.fileno()], "start_new_session": True}
             pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}

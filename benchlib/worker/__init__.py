@@ -2,10 +2,9 @@
 
 import importlib
 import os
-import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import Iterable, NoReturn
+from typing import Iterable
 
 PLUGINS = "BENCHLIB_PLUGIN_FOLDERS"
 """Folders of plug-ins, which the parent names to a worker, as in PYTHONPATH."""
@@ -22,13 +21,3 @@ def extend(folders: Iterable[Path], packages: Iterable[ModuleType]) -> None:
         for path in Path(place).glob("[!_.]*/") if package.__name__ == "benchlib.workloads" else ():
             if not (path / "workload.py").exists() and any(path.glob("[!_.]*.py")):
                 importlib.import_module(f"{package.__name__}.{path.name}").__path__.append(str(path))
-
-
-def end_in_failure() -> NoReturn:
-    """Print the error that is being handled and end this process at once. With too little memory a thread of OpenBLAS
-    may never end, and an interpreter that ends waits for it.
-    """
-    try:
-        traceback.print_exc()
-    finally:  # there may be no memory to print with
-        os._exit(1)

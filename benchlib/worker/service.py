@@ -13,6 +13,7 @@ import sysconfig
 import time
 import traceback
 from dataclasses import asdict
+from importlib.machinery import SourceFileLoader
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable
@@ -190,8 +191,8 @@ class Worker:
         return {"loss": float(self.session.to_numpy(loss)), "moved": moved**0.5}
 
     def do_imported(self, beside: list[str]) -> dict[str, Any]:
-        """The files (empty: none) of all modules that this process has imported, by name. Left out are Python's, the
-        framework's, others in site-packages or the folders ``beside``, and those made in the working directory.
+        """The files (empty: none, or not compiled here) of all modules that this process imported, by name. Left out
+        are Python's, the framework's, others in site-packages or ``beside``, and those made in the working directory.
         """
         framework = frameworks.package(self.framework).partition(".")[0]
         libraries = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")]
@@ -203,7 +204,8 @@ class Worker:
             main = module is sys.modules["__main__"]  # which multiprocessing knows by another name, too
             others = packaged or main or top == framework or file.startswith(elsewhere)
             if top == "benchlib" or (file and not others):
-                found[name] = file
+                cached = type(module.__spec__ and module.__spec__.loader) is SourceFileLoader  # may come from a .pyc
+                found[name] = "" if cached and top == "benchlib" else file
         return {"files": found}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
