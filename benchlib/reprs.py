@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchlib import shown, tables
 from benchlib.cache import Measurement, final_takes
-from benchlib.equivalence.certificate import DIFFERENT, SAME, Certificate
+from benchlib.equivalence.certificate import DIFFERENT, SAME, TRUST, Certificate
 from benchlib.errors import require_package
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
@@ -156,7 +156,7 @@ def _evidence(certificate: Certificate) -> str:
         ),
         f"With {ours}; the reference with {its}; {certificate.commit}, code {certificate.code}.",
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, TRUST])
 
 
 @parts.register

@@ -16,7 +16,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib import manifest
 from benchlib.condition import Condition
-from benchlib.equivalence.certificate import Certificate, Check
+from benchlib.equivalence.certificate import TRUST, Certificate, Check
 from benchlib.lab import Lab
 from benchlib.report import first_page, reliability, sections, setting
 from benchlib.report.load import Results
@@ -174,6 +174,7 @@ def test_a_model_that_one_notebook_has_trained_longer_counts_once(folder: Path) 
     told = reliability.certificates(of).data
     assert ">different: cnn MindSpore" in told
     assert "0/outputs differs by 1.0e+00" in told
+    assert TRUST in told
 
 
 def test_each_a_a_is_judged_by_the_margin_of_its_notebook() -> None:

@@ -16,7 +16,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import reprs, tables
 from benchlib.cache import Measurement, Sample
 from benchlib.condition import Condition
-from benchlib.equivalence.certificate import Certificate, Forgiven
+from benchlib.equivalence.certificate import TRUST, Certificate, Forgiven
 from benchlib.errors import BenchlibError
 from benchlib.plotting import figures
 from benchlib.provenance.knobs import Ledger
@@ -165,7 +165,15 @@ def test_a_certificate_shows_differences_tolerances_and_the_evidence(lab: Synthe
     seen = {"exercised": {"label 3": True, "padding": False}, "training": 50, "checks": checks}
     assert cells(reprs.html(certificate))[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
     shown = reprs.html(certificate.model_copy(update=seen))
-    for said in ("label 3", "padding", "50 steps", "differs by 2.0e-04", "1.5e-04 (moved by 8)", "mindspore 1.0"):
+    for said in (
+        "label 3",
+        "padding",
+        "50 steps",
+        "differs by 2.0e-04",
+        "1.5e-04 (moved by 8)",
+        "mindspore 1.0",
+        TRUST,
+    ):
         assert said in shown
     figure = certificate.plot()
     assert (pytest.approx(0.01), 0) in drawn(figure), "1e-7 of the 1e-5 that outputs may differ"

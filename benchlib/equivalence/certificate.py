@@ -18,6 +18,10 @@ from benchlib.shown import Shown
 from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, SAME
 
 WHY_CHARACTERS = 300  # in a line; all stands in the certificate's file
+TRUST = (
+    "The gate catches accidents and wishful thinking, shows cheating to a reader of the files, "
+    "and cannot hold against somebody who means to deceive."
+)
 
 Whose = Literal["condition", "reference"]
 
@@ -107,9 +111,8 @@ class Certificate(Shown, BaseModel):
 
     @property
     def verdict(self) -> str:
-        if not self.checks:
-            return NOT_CHECKED
-        return SAME if all(check.ok for check in self.checks) else DIFFERENT
+        computed = SAME if all(check.ok for check in self.checks) else DIFFERENT
+        return computed if self.checks else NOT_CHECKED
 
     def __str__(self) -> str:
         return ": ".join(filter(None, (str(self.condition), self.verdict, self.why)))
@@ -118,8 +121,8 @@ class Certificate(Shown, BaseModel):
     def why(self) -> str:
         """Why the model is not shown to be the reference's, in a line; empty where it is."""
         reason = self.reason.replace(str(self.failure), self.failure.sentence) if self.failure else self.reason
-        wrong = reason or next((f"{one.name}: {one.why}" for one in self.checks if one.why), "")
-        return textwrap.shorten(wrong, WHY_CHARACTERS, placeholder=" ...")
+        wrong = (f"{one.name}: {one.why}" for one in self.checks if one.why)
+        return textwrap.shorten(reason or next(wrong, ""), WHY_CHARACTERS, placeholder=" ...")
 
     @property
     def same(self) -> bool:
@@ -138,8 +141,8 @@ class Certificate(Shown, BaseModel):
     @property
     def unrounded(self) -> bool:
         """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to fp32's tolerance?"""
-        outputs = [check.worst for check in self.checks if check.name == "outputs"]
-        return self.condition.precision != "fp32" and bool(outputs) and max(outputs) <= TOLERANCES["outputs"]
+        outputs = max((check.worst for check in self.checks if check.name == "outputs"), default=math.inf)
+        return self.condition.precision != "fp32" and outputs <= TOLERANCES["outputs"]
 
     @property
     def unexercised(self) -> list[str]:
@@ -156,17 +159,14 @@ class Certificate(Shown, BaseModel):
         """The arrays that another certificate of the same condition does not have alike to the last bit, as
         ``0/outputs:0`` and ``reference 0/outputs:0``.
         """
-        ours, its = (
-            {**one.digests, **{f"reference {name}": digest for name, digest in one.reference_digests.items()}}
-            for one in (self, other)
-        )
+        pairs = ((one.digests, one.reference_digests) for one in (self, other))
+        ours, its = ({**own, **{f"reference {name}": one for name, one in theirs.items()}} for own, theirs in pairs)
         return sorted(name for name in ours.keys() | its.keys() if ours.get(name) != its.get(name))
 
 
 def coverage_gaps(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
     """The cases that at least one certificate of a workload has no sample of."""
     unmet: dict[str, dict[str, None]] = {}
-    for one in certificates:
-        if one.unexercised:
-            unmet.setdefault(one.condition.workload, {}).update(dict.fromkeys(one.unexercised))
+    for one in (one for one in certificates if one.unexercised):
+        unmet.setdefault(one.condition.workload, {}).update(dict.fromkeys(one.unexercised))
     return {workload: list(some) for workload, some in unmet.items()}

@@ -9,7 +9,7 @@ from IPython.display import HTML
 
 from benchlib import tables
 from benchlib.equivalence import gate
-from benchlib.equivalence.certificate import coverage_gaps
+from benchlib.equivalence.certificate import TRUST, coverage_gaps
 from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES
 from benchlib.plotting import naming
 from benchlib.report.load import Results
@@ -66,4 +66,4 @@ def certificates(results: Results) -> HTML:
         "batches. Differences that rounding explains are left out; the certificates list them."
     )
     unmet = (f"{name}, not in all that was compared: {'; '.join(some)}." for name, some in coverage_gaps(every).items())
-    return HTML(tables.html(frame, caption).data + tables.bullets([*dict.fromkeys(notes), *unmet]).data)
+    return HTML(tables.html(frame, caption).data + tables.bullets([*dict.fromkeys(notes), *unmet, TRUST]).data)

@@ -13,7 +13,6 @@ import sysconfig
 import time
 import traceback
 from dataclasses import asdict
-from importlib.machinery import SourceFileLoader
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable
@@ -204,8 +203,9 @@ class Worker:
             main = module is sys.modules["__main__"]  # which multiprocessing knows by another name, too
             others = packaged or main or top == framework or file.startswith(elsewhere)
             if top == "benchlib" or (file and not others):
-                cached = type(module.__spec__ and module.__spec__.loader) is SourceFileLoader  # may come from a .pyc
-                found[name] = "" if cached and top == "benchlib" else file
+                loader = type(getattr(getattr(module, "__spec__", None), "loader", None)).__name__
+                cached = top == "benchlib" and file.endswith(".py") and loader != "Afresh"  # perhaps of a .pyc
+                found[name] = "" if cached else file
         return {"files": found}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
