@@ -8,6 +8,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -20,7 +21,7 @@ from benchlib.lab import Lab
 from benchlib.provenance import fingerprint, installed, knobs
 from benchlib.runner import processes, recording, worker_sessions
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
-from benchlib.runner.processes import WorkerProcess
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
 from benchlib.runner.worker_sessions import Entry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -185,12 +186,23 @@ def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monk
     (own / "part").mkdir(parents=True)
     monkeypatch.setenv(env_vars.WORKER_PATH, str(own))
     seen = [env_vars.identity(Condition(**TOY))]
-    texts = [("one.py", "A = 1"), ("part/other.py", "A = 1"), ("notes", ""), ("README", "A")]
+    texts = [("one.py", "A = 1"), ("part/other.py", "A = 1"), ("notes", ""), ("README", "A"), ("two.pyc", "")]
     for file, text in [*texts, ("one.py", "A = 2"), ("part/other.py", "A = 22")]:
         (own / file).write_text(text)
+        os.utime(own / file, (0, 0))  # as where somebody has put its time back
         seen.append(env_vars.identity(Condition(**TOY)))
     changed = [one != other for one, other in pairwise(seen)]
-    assert changed == [True, True, False, False, True, True]
+    assert changed == [True, True, False, False, True, True, True]
+
+
+@pytest.mark.parametrize("file", ["benchlib.zip/benchlib/errors.py", "errors.so"])
+def test_an_archive_or_a_compiled_file_in_the_place_of_a_hashed_source_is_refused(file, tmp_path):
+    (tmp_path / "benchlib.zip").touch()
+    (tmp_path / "errors.so").touch()
+    there = {"files": {"benchlib.errors": str(tmp_path / file)}}
+    worker = SimpleNamespace(ask=lambda do, beside: there, give_up=WorkerFailed, condition=Condition(**TOY))
+    with pytest.raises(WorkerFailed, match="which is another file than"):
+        recording.require_hashed(worker, {"benchlib.errors": fingerprint.PACKAGE / "errors.py"})
 
 
 def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monkeypatch):

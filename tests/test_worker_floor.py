@@ -98,6 +98,8 @@ def _interpreters() -> dict[int, str]:
 
 def test_every_python_of_this_machine_reads_and_imports_the_floor():
     floor, interpreters = _floor(), _interpreters()
+    beside = {path.stem for path in Path(process_group.WORKER).parent.glob("*.py")}
+    assert not beside & sys.stdlib_module_names, "a script's own folder comes first while it begins"
     assert sys.version_info.minor in interpreters
     said = {}
     for minor, python in interpreters.items():
