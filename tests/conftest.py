@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import marshal
-import struct
+import os
+import py_compile
 import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
@@ -103,12 +103,13 @@ def stale() -> Callable[[Path], None]:
     """Leave a ``.pyc`` of other code, with the time and the size of a source, in its cache."""
 
     def leave(source: Path) -> None:
-        cached, state = Path(importlib.util.cache_from_source(source)), source.stat()
-        cached.parent.mkdir(exist_ok=True)
-        code = marshal.dumps(compile("raise RuntimeError('stale')", source, "exec"))
-        head = struct.pack("<III", 0, int(state.st_mtime), state.st_size)
-        cached.write_bytes(importlib.util.MAGIC_NUMBER + head + code)
-        with pytest.raises(RuntimeError, match="stale"):
+        text, times = source.read_bytes(), (source.stat().st_atime_ns, source.stat().st_mtime_ns)
+        source.write_bytes(b"1 / 0".ljust(len(text)))
+        os.utime(source, ns=times)
+        py_compile.compile(str(source))
+        source.write_bytes(text)
+        os.utime(source, ns=times)
+        with pytest.raises(ZeroDivisionError):
             exec(SourceFileLoader("taken", str(source)).get_code("taken"))
 
     return leave

@@ -107,10 +107,7 @@ def clipped_alone(mode: str) -> list[float]:
 
 
 def tokens(length: int, batch: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    return (
-        RNG.integers(1, 20, (batch, length)).astype(np.int32),
-        RNG.integers(0, 10, batch).astype(np.int32),
-    )
+    return (RNG.integers(1, 20, (batch, length)).astype(np.int32), RNG.integers(0, 10, batch).astype(np.int32))
 
 
 def many_steps(mode: str) -> dict[str, list[float]]:

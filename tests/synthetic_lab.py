@@ -222,13 +222,7 @@ class SyntheticLab:
             mixed = condition.precision != "fp32"
             tolerance = 0.06 if mixed else 1e-5
             difference = 0.1 if self.differs(condition) else 1e-3 if mixed and not self.unrounded(condition) else 1e-7
-            check = Check(
-                name="outputs",
-                difference=difference,
-                worst=difference,
-                at="outputs",
-                tolerance=tolerance,
-            )
+            check = Check(name="outputs", difference=difference, worst=difference, at="outputs", tolerance=tolerance)
             words = Check(name="predictions", difference=0.0, worst=0.0, at="predictions", tolerance=0.0)
             neutralised = load(condition.workload).gate.hyperparameters
             told = {"condition": condition, "reference": conditions[0], "neutralised": neutralised}

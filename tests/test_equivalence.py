@@ -277,11 +277,7 @@ def of_dropout(**seen):
         ("given", [20_000] * 2, []),
         ("given", [20_000, 2_000], ["dropout sizes"]),  # one mask for what the reference draws many for
         ("root mean square", [1.0, 2.02], []),
-        (
-            "root mean square",
-            [1.0, 2.4],
-            ["dropout inputs"],
-        ),  # of other numbers
+        ("root mean square", [1.0, 2.4], ["dropout inputs"]),  # of other numbers
         ("root mean square", [1.0, np.nan], ["dropout inputs"]),
         ("moved 8", [0.12, 0.18, 0.1, 0.0011], []),  # as other masks have it
         *[

@@ -104,12 +104,7 @@ def set_up(case: str) -> tuple[workloads.Workload, dict, dict[str, np.ndarray], 
     name, hyperparameters = CASES[case]
     workload = workloads.load(name)
     values = workload.values(hyperparameters)
-    return (
-        workload,
-        values,
-        framework_session.initial(workload, values),
-        framework_session.batches(workload, values),
-    )
+    return (workload, values, framework_session.initial(workload, values), framework_session.batches(workload, values))
 
 
 @pytest.mark.parametrize("framework", frameworks.names())
@@ -254,10 +249,7 @@ def test_what_is_wrong_is_refused_by_name(framework, mode):
     assert knob == told.get(framework, knob) != "accepted"
 
 
-READ_BACK = {
-    "pytorch": ["channels_last=True", "float32_matmul_precision=high"],
-    "mindspore": ["launch_blocking=True"],
-}
+READ_BACK = {"pytorch": ["channels_last=True", "float32_matmul_precision=high"], "mindspore": ["launch_blocking=True"]}
 
 
 @pytest.mark.parametrize("framework", READ_BACK)

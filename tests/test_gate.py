@@ -726,6 +726,25 @@ def test_dropout_that_is_left_out_in_mixed_precision_alone_is_caught(lab, altere
     assert "repetition" in {check.name for check in certificates[mixed.key].checks}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("framework", "precision", "old", "new"),
+    [
+        ("mindspore", "fp16-O2", "scaler.unscale(gradients)", "gradients"),
+        # the reference is right
+        ("pytorch", "fp16", "scale(loss).backward()", "scale(loss * (2 if self._autocast else 1)).backward()"),
+    ],
+)
+def test_gradients_that_are_not_unscaled_as_they_were_scaled_are_caught(lab, altered, framework, precision, old, new):
+    altered(f"frameworks/{framework}.py", old, new)
+    told = {"framework": framework, "lane": "tuned", "hyperparameters": {"image_size": 8}, "data": "digits"}
+    condition = Condition(workload="cnn", precision=precision, **told)
+    certificate = lab.certify([condition])[condition.key]
+    assert certificate.verdict == "different", certificate.reason
+    assert "update size" in wrong_checks(certificate)
+    assert not wrong_checks(certificate) & {"outputs", "gradient size"}, "it is of the step only"
+
+
 ONE = np.ones(3, dtype=np.float32)
 
 
@@ -755,3 +774,24 @@ def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_condition
     assert "could not show the effect of rounding: worker died" in capsys.readouterr().err
     own = explain(lambda lane, moved: 1.003, ONE * 1.004)
     assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01), "nothing was kept of the failure"
+
+
+@pytest.mark.parametrize(
+    ("moves", "asked", "by"),
+    [
+        ({("default", 2): 1.003}, [("default", 1), ("default", 2)], "moved by 8"),
+        ({("tuned", 0): 1.003}, [("default", 1), ("default", 2), ("tuned", 0)], "its lane tuned"),
+        ({("default", 7): 1.003}, trials.ROUNDINGS[:8], "moved by 8, the 6. time"),
+    ],
+)
+def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(explain, moves, asked, by):
+    seen = []
+
+    def made(*which):
+        seen.append(which)
+        return moves.get(which, 1.0)
+
+    assert (explain(made), seen) == ({}, []), "nothing differs"
+    for _ in range(2):  # what another condition asked for is not made again
+        own = explain(made, ONE * 1.004)["0/gradient:weight"]
+        assert (seen, own.by, own.difference) == (asked, by, pytest.approx(0.003, rel=0.01))

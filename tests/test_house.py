@@ -19,7 +19,7 @@ ROOMS = {
     "environments": (771, "environments interpreters plugins probe env_vars"),
     "provenance": (863, "provenance"),
     "runner": (1728, "runner"),
-    "equivalence": (1779, "equivalence"),
+    "equivalence": (1778, "equivalence"),
     "stats": (1637, "stats"),
     "notebooks": (3064, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
     "suite and report": (2034, "suite report tensorboard"),
@@ -29,7 +29,7 @@ ROOMS = {
 """By room its lines at most, and its modules and folders."""
 
 WITHOUT = {"frameworks", "workloads"}
-TESTS = 18753
+TESTS = 18758
 
 
 def lines(path: Path) -> int:

@@ -29,7 +29,7 @@ from benchlib.equivalence import gate, trials
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
-from benchlib.provenance import fingerprint
+from benchlib.provenance import fingerprint, installed
 from benchlib.runner import epochs, interference, process_group, processes, recording, rounds, worker_sessions
 from benchlib.runner import machine_lock as turn_module
 from benchlib.runner.interference import NO_CPU
@@ -124,7 +124,8 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab, compared):
         assert frame[column].notna().all(), column
     measurement = lab.store.all()[0]
     assert measurement.versions["toy"] == "1.0"
-    assert set(measurement.packages) - {"sitecustomize"} == {"numpy", "files of numpy"}, "all that the toy needs"
+    assert {*installed._imported_modules("toy")} > (hooks := {"sitecustomize", "usercustomize"}), "Python runs them"
+    assert set(measurement.packages) - hooks == {"numpy", "files of numpy"}, "all that the toy needs"
     assert measurement.built["weights_sha256"] == measurement.built["weights_file_sha256"]
     assert [block.round for block in results.final_takes(measurement.blocks)] == [0, 1, 2], "however often taken"
     assert measurement.trace, "every block is followed by a sample"

@@ -72,10 +72,7 @@ def test_what_conditions_share_is_said_once_and_what_tells_them_apart_in_each_ro
     explored.results(tmp_path, [[base, base.but(threads=1), base.but(learning_rate=0.5)]])
     rows = ratios.relative_to(of(tmp_path))
     assert set(rows["setting"]) == {f"batch {base.batch_size}"}
-    assert list(rows["apart"]) == ["1 thread", "lr 0.5"] or list(rows["apart"]) == [
-        "lr 0.01, 1 thread",
-        "lr 0.5",
-    ]
+    assert list(rows["apart"]) == ["1 thread", "lr 0.5"] or list(rows["apart"]) == ["lr 0.01, 1 thread", "lr 0.5"]
     explored.results(tmp_path, [[base, explored.MINDSPORE.but(batch_size=32)]])
     (row,) = ratios.relative_to(of(tmp_path)).to_dict("records")
     assert (row["apart"], row["baseline_apart"]) == ("batch 32", f"batch {base.batch_size}")

@@ -165,16 +165,9 @@ def test_a_certificate_shows_differences_tolerances_and_the_evidence(lab: Synthe
     seen = {"exercised": {"label 3": True, "padding": False}, "training": 50, "checks": checks}
     assert cells(reprs.html(certificate))[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
     shown = reprs.html(certificate.model_copy(update=seen))
-    for said in (
-        "label 3",
-        "padding",
-        "50 steps",
-        "differs by 2.0e-04",
-        "1.5e-04 (moved by 8)",
-        "mindspore 1.0",
-        TRUST,
-    ):
+    for said in ("label 3", "padding", "50 steps", "differs by 2.0e-04", "1.5e-04 (moved by 8)", "mindspore 1.0"):
         assert said in shown
+    assert TRUST in shown
     figure = certificate.plot()
     assert (pytest.approx(0.01), 0) in drawn(figure), "1e-7 of the 1e-5 that outputs may differ"
     assert (figure.axes[0].get_xlim()[0], 1) in drawn(figure), "predictions that are equal, at the left edge"

@@ -120,11 +120,7 @@ def _worker(command: list[str], place: Path) -> Iterator[Channel]:
     """A worker's channel; ``command`` starts it, before its own arguments."""
     ours, theirs = socket.socketpair()
     command = [*command, process_group.WORKER, str(theirs.fileno()), str(os.getpid())]
-    with (
-        ours,
-        theirs,
-        subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=place, env=_environment()) as process,
-    ):
+    with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=place, env=_environment()) as process:
         theirs.close()
         try:
             yield Channel(ours)

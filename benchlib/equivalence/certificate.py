@@ -111,8 +111,9 @@ class Certificate(Shown, BaseModel):
 
     @property
     def verdict(self) -> str:
-        computed = SAME if all(check.ok for check in self.checks) else DIFFERENT
-        return computed if self.checks else NOT_CHECKED
+        if not self.checks:
+            return NOT_CHECKED
+        return SAME if all(check.ok for check in self.checks) else DIFFERENT
 
     def __str__(self) -> str:
         return ": ".join(filter(None, (str(self.condition), self.verdict, self.why)))
@@ -167,6 +168,7 @@ class Certificate(Shown, BaseModel):
 def coverage_gaps(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
     """The cases that at least one certificate of a workload has no sample of."""
     unmet: dict[str, dict[str, None]] = {}
-    for one in (one for one in certificates if one.unexercised):
-        unmet.setdefault(one.condition.workload, {}).update(dict.fromkeys(one.unexercised))
+    for one in certificates:
+        for case in one.unexercised:
+            unmet.setdefault(one.condition.workload, {})[case] = None
     return {workload: list(some) for workload, some in unmet.items()}

@@ -95,10 +95,7 @@ def without_training(certificate: Certificate, failure: Failure, failed: Whose) 
 
 
 def with_training(
-    certificate: Certificate,
-    own: np.ndarray | None,
-    fed: np.ndarray | None,
-    moved: Mapping[str, np.ndarray],
+    certificate: Certificate, own: np.ndarray | None, fed: np.ndarray | None, moved: Mapping[str, np.ndarray]
 ) -> Certificate:
     """The certificate with at least one result of a longer training. ``own`` are the losses (2, steps) of its condition
     and the reference, each on its own way (see :func:`training_check`). ``fed`` (2, steps, 2) are losses and lengths of

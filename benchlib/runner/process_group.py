@@ -58,10 +58,8 @@ def launch(condition: Condition, scratch: Path, environment: Mapping[str, str], 
     python = environments.find(condition.environment).python
     places = {"world_size": condition.world_size, "port": _free_port(), "scratch": scratch}
     options = [option.format(**places) for option in frameworks.launcher(condition.framework)]
-    environment = {
-        **environment,
-        "PATH": os.pathsep.join([str(Path(python).parent), environment.get("PATH", "")]),  # msrun starts ``python``
-    }
+    path = os.pathsep.join([str(Path(python).parent), environment.get("PATH", "")])  # msrun starts ``python``
+    environment = {**environment, "PATH": path}
     command = [python, *options, WORKER, str(scratch / "group"), condition.framework]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
     return subprocess.Popen(command, cwd=scratch, env=environment, **pipes, start_new_session=True)

@@ -76,7 +76,9 @@ def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
         rule = "a model's file may import workloads and helpers, each by an import statement of its own"
         raise worker.give_up(f"{what}: {rule}")
     for name, file in ((name, file) for name, file in files.items() if name in known):
-        there, here = Path(file).resolve() if file else Path("no file or a .pyc"), known[name].resolve()
+        there, here = Path(file).resolve(), known[name].resolve()
+        if not file:
+            raise worker.give_up(f"has {name}, but not by importing {here}, whose code is hashed: import it by name")
         if there != here and not (there.is_file() and there.read_bytes() == here.read_bytes()):
             what = f"imported {name} from {there}, which is another file than {here}, whose code is hashed"
             remedy = f"take that folder off the path of the environment {worker.condition.environment} (.pth files)"
