@@ -42,8 +42,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "root", lambda: folder)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     (tmp_path / "bin").mkdir()
-    installed.versions.cache_clear()
-    installed.packages.cache_clear()
+    installed._imported_modules.cache_clear()
     interpreters.probe.cache_clear()
     return folder
 

@@ -121,7 +121,7 @@ def test_a_folder_for_temporary_files_that_will_not_do_is_refused(monkeypatch, n
             _refuses(f"{re.escape(str(place))}' .*{said}.*; set TMPDIR to another folder", **choices)
 
 
-ASKED = (installed.versions, installed.packages, interpreters.probe)
+ASKED = (installed._imported_modules, interpreters.probe)
 
 
 def _forget():

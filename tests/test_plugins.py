@@ -46,7 +46,7 @@ def nothing_used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(plugins, "_used", [])
     for package in plugins.KINDS.values():
         monkeypatch.setattr(package, "__path__", list(package.__path__))
-    for asked in (interpreters.probe, installed.versions, installed.packages):
+    for asked in (interpreters.probe, installed._imported_modules):
         asked.cache_clear()
     yield
     for name in set(sys.modules) - before:

@@ -29,7 +29,6 @@ DOUBLES = ROOT / "tests" / "doubles"
 BROKEN = "raise ImportError('this numpy is of another Python')"
 TOY = {"workload": "toy", "framework": "toy"}
 
-
 pytestmark = pytest.mark.usefixtures("toy_framework")
 
 
@@ -96,9 +95,12 @@ def test_the_versions_are_those_that_a_worker_imports(tmp_path, monkeypatch):
     (tmp_path / "torch-99.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     interpreters.probe.cache_clear()
-    installed_version = installed.versions.__wrapped__("pytorch")["torch"]
+    here = installed.versions("pytorch")
     interpreters.probe.cache_clear()
-    assert installed_version not in ("99", None)
+    assert here["torch"] not in ("99", None)
+    assert here["sitecustomize"].startswith("file "), "that of the tests' folder"
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(tmp_path))
+    assert "sitecustomize" not in installed.versions("pytorch"), "another folder, asked again"
 
 
 def test_packages_that_the_user_installed_for_himself_are_found_though_home_is_another(tmp_path, monkeypatch):
@@ -111,8 +113,7 @@ def test_packages_that_the_user_installed_for_himself_are_found_though_home_is_a
         monkeypatch.delenv(name, raising=False)
     scratch = tmp_path / "scratch"
     environment = processes.environment(Condition(**TOY), scratch)
-    python = sys._base_executable  # one of a virtual environment has no packages of the user's
-    command = [python, "-c", "import framework_of_the_user"]
+    command = [sys._base_executable, "-c", "import framework_of_the_user"]  # a virtual environment's has not the user's
     said = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert said.stdout.strip() == str(scratch), said.stderr
 

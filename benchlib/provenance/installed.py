@@ -30,7 +30,6 @@ def version(environment: str, framework: str) -> str | None:
     return own.packages[own.distributions[0]].partition("+")[0] if own.distributions else None
 
 
-@functools.cache
 def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
     """Versions of Python, glibc, the framework and its file's imports, by distribution (without one: a hash)."""
     named: dict[str, str] = {}
@@ -41,7 +40,6 @@ def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
     return {"python": _interpreter(environment).python, **named, "glibc": platform.libc_ver()[1]}
 
 
-@functools.cache
 def packages(framework: str, workload: str | None = None, environment: str = DEFAULT) -> dict[str, str]:
     """Versions of all distributions that the files of ``framework`` and ``workload`` import, and of those they need.
     Imported ones have a hash of their files, too, because there may be two builds of one version.
@@ -80,7 +78,8 @@ def module(environment: str, name: str) -> Module:
 def _interpreter(environment: str, *more: str) -> Interpreter:
     """The modules that an interpreter has of all that frameworks' files import, asked once; or ``more``."""
     wanted = more or _imports_of_files(tuple(frameworks.names()), tuple(frameworks.__path__))
-    return interpreters.probe(environments.find(environment).python, tuple(sorted(wanted)))
+    folders = tuple(env_vars.worker_folders(os.environ))
+    return interpreters.probe(environments.find(environment).python, tuple(sorted(wanted)), folders)
 
 
 @functools.cache
@@ -89,6 +88,7 @@ def _imports_of_files(names: tuple[str, ...], folders: tuple[str, ...]) -> froze
     return frozenset(name for framework in names for name in _imported_modules(framework))
 
 
+@functools.cache
 def _imported_modules(framework: str, workload: str | None = None) -> list[str]:
     """The top-level modules that the files of a framework and a workload import, its own first; and Python's hooks."""
     own = frameworks.package(framework).partition(".")[0]
