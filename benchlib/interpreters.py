@@ -38,7 +38,7 @@ class Interpreter:
 @functools.cache
 def probe(python: str, modules: tuple[str, ...], folders: tuple[str, ...] = ()) -> Interpreter:
     """Ask an interpreter for top-level modules, those of the working directory and of the user's PYTHONPATH left out,
-    as for a worker. The answer depends on the ``folders`` of ``WORKER_PATH``, too. A BenchlibError where it cannot.
+    as for a worker, which has the ``folders`` of ``WORKER_PATH``. A BenchlibError where it does not answer.
     """
     answered = _run_as_worker([python, "-c", _PROBE.read_text(encoding="utf-8"), *modules])
     try:
