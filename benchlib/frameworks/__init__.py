@@ -11,10 +11,11 @@ import functools
 import importlib
 import os
 import pkgutil
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable, Tuple
 
 import numpy as np
 
@@ -37,11 +38,22 @@ ones finite.
 """
 
 
+Draw = Callable[[int, Tuple[int, ...], float], np.ndarray]
+"""Given a dropout's place in a forward pass, from 0, the shape of its input (channels first) and its probability of
+dropping: the mask, bool, True where a number is kept.
+"""
+
+
+class NoMasks(BenchlibError):
+    """Dropout cannot be given masks here; the message says why, in words that follow "because"."""
+
+
 class Session(Protocol):
     """The interface of a framework to a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
 
     Construction selects device, mode and precision and sets ``knobs`` (see ``benchlib.provenance.knobs``), for the
-    whole process. A choice that the framework does not have is a BenchlibError. Nothing here times anything.
+    whole process. A choice that the framework does not have is a BenchlibError. Nothing here times anything. In the
+    precision ``fp64`` all of it is in double precision, and arrays that are handed out are float64.
     """
 
     def __init__(
@@ -92,8 +104,8 @@ class Session(Protocol):
         """
 
     def predictions(self, batch: Any) -> np.ndarray:
-        """The predictions for a batch's inputs, in evaluation behaviour: the classes of its first output, or
-        the result of ``predict`` of the workload's file.
+        """The result of ``predict`` of the workload's file for a batch's inputs, in evaluation behaviour. Only asked
+        where there is that; else predictions are the classes of the first output, by one code for all frameworks.
         """
 
     def gradients(self, batch: Any) -> dict[str, np.ndarray]:
@@ -116,12 +128,28 @@ class Session(Protocol):
         operator's. Empty where there is none. Weights and running statistics stay as they were.
         """
 
+    def given_masks(self, draw: Draw) -> AbstractContextManager[None]:
+        """Within it, every dropout of a step, of gradients and of outputs in training takes the mask that ``draw``
+        gives for its place, in any mode. :class:`NoMasks` where that cannot be done. A dropout of p = 0 draws none.
+        """
+
+    def layers(self, batch: Any) -> list[tuple[str, np.ndarray]]:
+        """The input and the output of each layer that has weights in a forward pass as in training, in order, as
+        ``input of conv1`` and ``output of conv1`` by the workload's names, then the ``loss``. It is computed operation
+        by operation in every mode. Weights and running statistics stay as they were.
+        """
+
+    def multiply_adds(self, batch: Any) -> float | None:
+        """The multiply-adds of products and convolutions in one step with a batch, as the framework itself counts them.
+        None: it cannot count them, or not apart from others.
+        """
+
     def to_numpy(self, value: Any) -> np.ndarray:
         """The result of :meth:`step`, as numpy."""
 
     def settings(self) -> dict[str, str | int | float | bool]:
-        """The settings in force that change speed: threads, device name, TF32 ...: read back from the framework, not
-        assumed.
+        """The settings in force that change speed: threads, device name, TF32, debugging that is on, how often steps
+        were compiled ...: read back from the framework, not assumed. Usable before :meth:`build`, too.
         """
 
     def device_memory(self) -> dict[str, float]:
@@ -130,6 +158,21 @@ class Session(Protocol):
     @staticmethod
     def versions() -> dict[str, str]:
         """The versions of the framework and of its libraries for computing (oneDNN, CUDA, cuDNN ...), by name."""
+
+
+@contextmanager
+def given_masks(session: Session, step: int) -> Iterator[None]:
+    """Have a session's dropouts take masks that are the same in every framework, for a step's number; or
+    :class:`NoMasks`.
+    """
+
+    def draw(place: int, shape: tuple[int, ...], p: float) -> np.ndarray:
+        return np.random.RandomState([step, place]).random_sample(shape) >= p
+
+    if not hasattr(session, "given_masks"):
+        raise NoMasks("its Session has no method given_masks")
+    with session.given_masks(draw):
+        yield
 
 
 def names() -> list[str]:
@@ -204,9 +247,9 @@ def modes(name: str) -> tuple[str, ...]:
 
 
 def precisions(name: str) -> tuple[str, ...]:
-    """The precisions that it has a code path for, ``fp32`` first: ``PRECISIONS``, by default that alone. The others are
-    mixed. The type before a ``-`` is the one that the framework's own rules choose for some operations. The part after
-    it is the name of these rules.
+    """The precisions that it has a code path for, ``fp32`` first: ``PRECISIONS``, by default that alone. ``fp64`` is
+    double precision, the others are mixed. The type before a ``-`` is the one that the framework's own rules choose for
+    some operations. The part after it is the name of these rules.
     """
     return _read_constant(name, "PRECISIONS", ("fp32",))
 
@@ -229,9 +272,23 @@ def variables(name: str) -> tuple[str, ...]:
     return _read_constant(name, "VARIABLES", ())
 
 
+def changing(name: str) -> tuple[str, ...]:
+    """The settings that it changes by itself, such as the threads of pools that begin with the first step:
+    ``CHANGING``, by default none. A change of another one is the model's file's.
+    """
+    return _read_constant(name, "CHANGING", ())
+
+
 def compiles(name: str, mode: str, device: str) -> bool:
     """Do its workers make kernels with the C++ compiler that they find? ``COMPILES``: pairs of a mode and a device."""
     return (mode, device) in _read_constant(name, "COMPILES", ())
+
+
+def rounds(name: str) -> float:
+    """The relative difference that it leaves in double precision, where it keeps some numbers in fp32 all the same,
+    such as an optimizer's: ``ROUNDS``, by default none.
+    """
+    return _read_constant(name, "ROUNDS", 0.0)
 
 
 def rank(name: str) -> tuple[bool, str]:

@@ -8,7 +8,8 @@ operation each. In JAX it serves to find errors, not to train; it is here becaus
 compilation. Outputs and predictions are compiled as steps are.
 
 Mixed precision is flax's: each layer computes in its ``dtype``, its weights stay fp32. That is bf16 alone: fp16, which
-needs a scaled loss (``flax.training.dynamic_scale``), is for GPUs, and is not written.
+needs a scaled loss (``flax.training.dynamic_scale``), is for GPUs, and is not written. In fp64 layers, weights and
+batches are float64. ``float`` in a workload's file is JAX's default type: float32, and in fp64 float64.
 
 ``nnx.Conv`` wants the channels innermost: batches are laid out so off the clock, and weights when they are loaded.
 
@@ -21,9 +22,12 @@ do not work that way, so there is no ``LAUNCHER``.
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
+import math
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -37,15 +41,16 @@ from flax import nnx
 from jax import Array
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import LOSS_SCALE, check_trained, check_weights
+from benchlib.frameworks import LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 TITLE = "JAX"
 PACKAGE = "jax"
 DEVICES = ("cpu", "cuda")
 MODES = ("graph", "eager")
-PRECISIONS = ("fp32", "bf16")
+PRECISIONS = ("fp32", "bf16", "fp64")
 VARIABLES = ("JAX_", "XLA_", "PJRT_", "TF_CPP_", "TF_XLA_", "FLAX_")
+CHANGING = ("threads",)
 NEEDS = (
     {
         "device": "cpu",
@@ -152,24 +157,28 @@ class Session:
                 "the build of jax for it and its driver, or choose device 'cpu'"
             ) from None
         jax.config.update("jax_default_device", self._device)
+        jax.config.update("jax_enable_x64", precision == "fp64")
         self._graph = mode == "graph"
         self._precision = precision
+        self._dtype = jnp.float64 if precision == "fp64" else jnp.float32  # of weights and batches
         self._seed = seed  # of dropout only: weights and batches come from files
         self._results: deque[Array] = deque()  # of steps not waited for yet, which no other array depends on
         self._trained: dict[str, Array] = {}
         self._kept: dict[str, Array] = {}
         self._state: Any = ()
+        self._step: Any = None
+        self._as_opened = jax.config.values
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for JAX."""
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
-        self._trains = workload.kind == "training"
+        self._name, self._trains = workload.name, workload.kind == "training"
         self._module, self._targets, self._evaluates = module, workload.targets, workload.evaluates
         model = nnx.eval_shape(lambda: module.build(values))  # the numbers are those that are loaded
-        if self._precision == "bf16":
+        if self._precision != "fp32":
             for _, layer in nnx.iter_modules(model):
                 if hasattr(layer, "dtype"):
-                    layer.dtype = jnp.bfloat16
+                    layer.dtype = jnp.bfloat16 if self._precision == "bf16" else self._dtype
         self._layouts = _layouts(model)
         shapes = {name: layout.to_workload(np.empty(layout.shape)).shape for name, layout in self._layouts.items()}
         check_weights(f"{workload.name} in jax", self._shapes, shapes)
@@ -224,6 +233,9 @@ class Session:
         self._gradients = self._step if of_step else self._compile(gradients)
         self._outputs = {training: self._compile(partial(self._run, training=training)) for training in (True, False)}
         self._predict = self._compile(self._decode) if hasattr(module, "predict") else None
+        self._droppable = {"step": step, "gradients": gradients, "outputs": partial(self._run, training=True)}
+        self._masked = {name: self._compile(partial(_run_masked, one)) for name, one in self._droppable.items()}
+        self._places: dict[tuple, list[tuple[int, tuple[int, ...], float]]] = {}
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
@@ -232,12 +244,12 @@ class Session:
         self._trained, self._kept = {}, self._random(self._kept)  # dropout goes on
         for name, layout in self._layouts.items():
             where = self._trained if layout.trained else self._kept
-            where[layout.key] = jnp.array(layout.to_framework(weights[name]), jnp.float32)  # a copy: steps take it over
+            where[layout.key] = jnp.array(layout.to_framework(weights[name]), self._dtype)  # a copy: steps take it over
         if self._trains:
             self._optimize(self._trained)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """The model's state now, as float32 copies."""
+        """The model's state now, as copies."""
         arrays = self._trained | self._kept
         return {name: self._to_workload(name, arrays[self._layouts[name].key]) for name in self._shapes}
 
@@ -245,7 +257,9 @@ class Session:
         """A batch on the device, images with the channels innermost: the sample's arrays, whole numbers as int32; or
         (input, gradient of the output).
         """
-        return tuple(jnp.array(_channels_last(array)) for array in arrays)
+        return tuple(
+            jnp.array(_channels_last(array), self._dtype if array.dtype.kind == "f" else None) for array in arrays
+        )
 
     def step(self, batch: tuple[Array, ...]) -> Array:
         """Queue one step; return its loss (an operator: its output)."""
@@ -281,9 +295,7 @@ class Session:
         return tuple(map(self.to_numpy, outputs))
 
     def predictions(self, batch: tuple[Array, ...]) -> np.ndarray:
-        """The predictions for a batch's inputs, in evaluation behaviour."""
-        if self._predict is None:
-            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        """The result of the file's ``predict`` for a batch's inputs, in evaluation behaviour."""
         return np.asarray(self._predict(self._trained, self._kept, batch[: -self._targets]))
 
     def gradients(self, batch: tuple[Array, ...]) -> dict[str, np.ndarray]:
@@ -297,7 +309,10 @@ class Session:
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
         ready = [
-            {self._layouts[name].key: jnp.array(self._layouts[name].to_framework(array)) for name, array in one.items()}
+            {
+                self._layouts[name].key: jnp.array(self._layouts[name].to_framework(array), self._dtype)
+                for name, array in one.items()
+            }
             for one in gradients
         ]
         part = {key: self._trained[key] for key in ready[0]}
@@ -328,22 +343,67 @@ class Session:
         self._kept |= self._random(self._state_of(model))
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
-    def to_numpy(self, value: Array) -> np.ndarray:
-        """An array that the model handed out, such as the result of :meth:`step`, as a float32 copy. Images have their
-        channels first, as in the arrays for :meth:`put`.
+    @contextmanager
+    def given_masks(self, draw: Draw) -> Iterator[None]:
+        """Within it, masks are ``draw``'s; compiled functions make way for others, of which masks are inputs."""
+        usual = self._step, self._gradients, self._outputs
+        self._step, self._gradients = self._draw_for("step", draw), self._draw_for("gradients", draw)
+        self._outputs = {**self._outputs, True: self._draw_for("outputs", draw)}
+        try:
+            yield
+        finally:
+            self._step, self._gradients, self._outputs = usual
+
+    def layers(self, batch: tuple[Array, ...]) -> list[tuple[str, np.ndarray]]:
+        """The inputs and outputs of the layers with weights, and the loss, operation by operation."""
+        seen: list[tuple[str, Array]] = []
+        owners = {name.rpartition(".")[0] for name in self._layouts}
+        model = self._merge(self._trained, self._kept, training=not self._evaluates)
+        for path, module in list(nnx.iter_modules(model)):
+            if _key(path) in owners and (path or not self._trains):
+                module.__class__ = _watch(type(module), _key(path) or self._name, seen)
+        if self._trains:
+            seen.append(("loss", self._module.loss(model, batch)))
+        else:
+            model(batch[0])
+        self._kept |= self._random(self._state_of(model))
+        return [(name, self.to_numpy(array)) for name, array in seen]
+
+    def multiply_adds(self, batch: tuple[Array, ...]) -> float | None:
+        """Those of the step as JAX has traced it. A product with padding is none, as in XLA's own cost analysis, which
+        counts all operations in one sum. None: there is a loop whose length is not known before it runs.
         """
-        return _channels_first(_copy(value))
+        state = (self._state,) if self._trains else ()
+        counted = _multiply_adds(jax.make_jaxpr(self._step)(self._trained, *state, self._kept, batch))
+        return None if math.isnan(counted) else counted
+
+    def to_numpy(self, value: Array) -> np.ndarray:
+        """An array that the model handed out, such as the result of :meth:`step`, as a copy. Images have their channels
+        first, as in the arrays for :meth:`put`.
+        """
+        return _channels_first(self._copy(value))
 
     def settings(self) -> dict[str, str | int | float | bool]:
-        """Threads, device and precisions in force, read back from JAX and the operating system."""
-        settings = {
+        """Threads, device, precisions and compilations, read back from JAX and the operating system.
+        ``changed_settings`` are JAX's own that are others than when the session began.
+        """
+        settings: dict[str, str | int | float | bool] = {
             "cores": len(os.sched_getaffinity(0)),
             "threads": sum(name.startswith("tf_XLAEigen") for name in _thread_names()),
             "device_name": self._device.device_kind,
             "matmul_precision": str(jax.config.jax_default_matmul_precision or _AS_INSTALLED[self._device.platform]),
             "random_numbers": jax.config.jax_default_prng_impl,
+            "default_dtype": jnp.result_type(float).name,
+            "profiler": _profiles(),
+            "changed_settings": ", ".join(
+                f"{name}={value}"
+                for name, value in sorted(jax.config.values.items())
+                if value != self._as_opened.get(name, value)
+            ),
         }
-        if self._precision != "fp32":
+        if self._graph:
+            settings["compilations"] = self._step._cache_size() if self._step else 0
+        if self._precision == "bf16":
             settings["mixed_precision"] = self._precision
         return settings
 
@@ -372,6 +432,39 @@ class Session:
 
     def _compile(self, function: Callable, **how: Any) -> Callable:
         return jax.jit(function, **how) if self._graph else function
+
+    def _draw_for(self, name: str, draw: Draw) -> Callable:
+        """The function of this name with masks that ``draw`` gives."""
+        function, masked = self._droppable[name], self._masked[name]
+
+        def run(*arguments: Any) -> Any:
+            images = any(array.ndim == 4 for array in arguments[-1])  # else (batch, heads, ...): an attention's
+            draw_here = partial(_draw_channels_last, draw) if images else draw
+            if not self._graph:
+                with _dropping(draw_here):
+                    return function(*arguments)
+            places = self._find_places(name, arguments)
+            return masked([jnp.asarray(draw_here(*place)) for place in places], *arguments)
+
+        return run
+
+    def _find_places(self, name: str, arguments: tuple[Any, ...]) -> list[tuple[int, tuple[int, ...], float]]:
+        """Place, shape and probability of each dropout in a function, once for each shape of a batch."""
+        key = (name, *(array.shape for array in arguments[-1]))
+        if key not in self._places:
+            found = []
+
+            def note(*place: Any) -> np.ndarray:
+                found.append(place)
+                return np.ones(place[1], bool)
+
+            def trace(*arguments: Any) -> Any:
+                with _dropping(note):
+                    return self._droppable[name](*arguments)
+
+            jax.eval_shape(trace, *arguments)
+            self._places[key] = found
+        return self._places[key]
 
     def _split(self, model: nnx.Module) -> None:
         """Take a model apart: its structure in training and in evaluation, its weights, and its other variables."""
@@ -423,7 +516,10 @@ class Session:
         return self._module.predict(self._merge(trained, kept, training=False), inputs)
 
     def _to_workload(self, name: str, array: Array) -> np.ndarray:
-        return np.ascontiguousarray(self._layouts[name].to_workload(_copy(array)))
+        return np.ascontiguousarray(self._layouts[name].to_workload(self._copy(array)))
+
+    def _copy(self, array: Array) -> np.ndarray:
+        return np.array(array.astype(self._dtype))
 
 
 class _Layout:
@@ -463,8 +559,89 @@ def _layouts(model: nnx.Module) -> dict[str, _Layout]:
     return layouts
 
 
-def _copy(array: Array) -> np.ndarray:
-    return np.array(array.astype(jnp.float32))
+@contextmanager
+def _dropping(draw: Draw) -> Iterator[None]:
+    """Within it, the masks that layers ask JAX's generator for are ``draw``'s. What a layer makes of its mask, forward
+    and backward, stays its own.
+    """
+    places, level, usual = itertools.count(), _level(), jax.random.bernoulli
+
+    def give(key: Array, p: float = 0.5, shape: Sequence[int] | None = None, *_: Any, **__: Any) -> Array:
+        if _level() is not level:  # it would be compiled into what is timed, or drawn once for a whole loop
+            raise NoMasks("a dropout is in a loop or in another part that JAX compiles by itself")
+        shape = np.shape(p) if shape is None else tuple(shape)
+        return jnp.asarray(draw(next(places), shape, round(1 - float(p), 12)))  # 1 - 0.9 is not 0.1
+
+    jax.random.bernoulli = give
+    try:
+        yield
+    finally:
+        jax.random.bernoulli = usual
+
+
+def _level() -> Any:
+    """The tracing that a new array belongs to; None where it is computed at once."""
+    return getattr(jnp.zeros(()), "_trace", None)
+
+
+def _run_masked(function: Callable, masks: Sequence[Array], *arguments: Any) -> Any:
+    with _dropping(lambda place, shape, p: masks[place]):
+        return function(*arguments)
+
+
+def _draw_channels_last(draw: Draw, place: int, shape: tuple[int, ...], p: float) -> np.ndarray:
+    if len(shape) != 4:
+        return draw(place, shape, p)
+    return _channels_last(draw(place, (shape[0], shape[3], *shape[1:3]), p))
+
+
+def _watch(kind: type[nnx.Module], name: str, seen: list[tuple[str, Array]]) -> type[nnx.Module]:
+    """A kind of layer that notes its first input and its first output."""
+
+    class Watched(kind):
+        def __call__(self, *inputs: Any, **named: Any) -> Any:
+            seen.append((f"input of {name}", (*inputs, *named.values())[0]))
+            left = kind.__call__(self, *inputs, **named)
+            seen.append((f"output of {name}", left[0] if isinstance(left, tuple) else left))
+            return left
+
+    return Watched
+
+
+def _multiply_adds(traced: Any) -> float:
+    """Multiply-adds of products and convolutions in traced code; NaN if they are in a loop of unknown length."""
+    total = 0.0
+    for equation in traced.eqns:
+        kind, how, left = equation.primitive.name, equation.params, [one.aval for one in equation.outvars]
+        values = (one for value in how.values() for one in (value if isinstance(value, tuple | list) else (value,)))
+        inner = [_multiply_adds(one) for one in values if hasattr(one, "eqns")]
+        if kind == "dot_general":
+            summed = how["dimension_numbers"][0][0]
+            total += left[0].size * math.prod(equation.invars[0].aval.shape[axis] for axis in summed)
+        elif kind == "conv_general_dilated":
+            total += _of_convolution(equation.invars[1].aval.shape, left[0].shape, how)
+        elif kind == "scan":
+            total += how["length"] * sum(inner)
+        elif kind == "while":
+            total += math.nan if any(inner) else 0.0
+        else:
+            total += max(inner, default=0.0) if kind == "cond" else sum(inner)
+    return total
+
+
+def _of_convolution(kernel: Sequence[int], left: Sequence[int], how: Mapping[str, Any]) -> float:
+    """Multiply-adds of a convolution, from its shapes, with padding; those between dilated numbers are none."""
+    _, of_kernel, of_left = how["dimension_numbers"]
+    total = float(left[of_left[0]] * left[of_left[1]] * kernel[of_kernel[1]])
+    for axis, (before, _) in enumerate(how["padding"]):
+        starts = np.arange(left[of_left[2 + axis]]) * how["window_strides"][axis] - before
+        taps = np.arange(kernel[of_kernel[2 + axis]]) * how["rhs_dilation"][axis]
+        total *= int(((starts[:, None] + taps) % how["lhs_dilation"][axis] == 0).sum())
+    return total
+
+
+def _profiles() -> bool:
+    return jax._src.profiler._profile_state.profile_session is not None  # it has no public name
 
 
 def _key(path: Place) -> str:

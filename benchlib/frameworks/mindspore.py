@@ -10,20 +10,29 @@ Mixed precision is ``auto_mixed_precision`` of the model at the level that the p
 from __future__ import annotations
 
 import ctypes
+import functools
+import inspect
+import itertools
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import Any
 
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, communication, nn, ops
 from mindspore._c_expression import RuntimeConf
+from mindspore.common import api
 from mindspore.common.api import _pynative_executor
+from mindspore.ops.function import nn_func
+from mindspore.train import anf_ir_pb2
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 TITLE = "MindSpore"
@@ -50,6 +59,7 @@ LAUNCHER = (
     "--log_dir={scratch}",
 )
 VARIABLES = ("MS_", "MINDSPORE")
+CHANGING = ("actor_threads", "kernel_threads", "loss_scale")
 KNOBS = (
     {
         "name": "ONEDNN_MAX_CPU_ISA",
@@ -100,6 +110,8 @@ _ISA = {  # oneDNN's numbers, see dnnl_cpu_isa_t in its manual
     0x1EF: "AVX512_CORE_FP16",
     0xFEF: "AVX512_CORE_AMX",
 }
+_PRODUCT = re.compile("MatMul|Dense|Einsum|Conv|Attention|RNN|LSTM|GRU|^(Addm|Baddbm|B?[Mm])m")
+_DEBUGGING = ("pynative_synchronize", "check_bprop", "debug_level", "save_graphs", "enable_profiling", "jit_level")
 
 
 class Session:
@@ -132,6 +144,9 @@ class Session:
         # same, from about the sixth step on.
         ms.set_seed(seed)
         self._world_size = 1
+        self._scaler = None
+        self._compiled_before: set[str] = set()
+        self._compiled: tuple[str, ...] = ()
 
     @staticmethod
     def schedule() -> None:
@@ -154,6 +169,9 @@ class Session:
         self._trains = workload.kind == "training"
         self._module, self._values, self._targets = module, values, workload.targets
         self._built = built = module.build(values)
+        self._layers = {
+            id(cell): path for path, cell in built.cells_and_names() if path and cell.parameters_dict(recurse=False)
+        }
         self._training = not workload.evaluates
         found = _named_parameters(built)  # before mixed precision puts cells between
         self._model = model = self._cast_model(built)
@@ -232,8 +250,17 @@ class Session:
         if self._trains:
             self._updating, self._rate = updating, learning_rate
             self._all = self._part = self._optimizer_step(optimizer)
+
+        def outputs(*inputs):
+            return model(*inputs)
+
+        self._own = {"_step": step, "_gradients": gradients, "_forward": outputs}
+        self._with_masks: dict[tuple, _WithMasks | None] = {}
         self._step = ms.jit(step) if self._graph else step
         self._gradients = ms.jit(gradients) if self._graph else gradients
+        self._forward = model
+        self._compiled_before = set(api.ms_compile_cache)
+        self._compiled = (f"{__name__}.{step.__name__}.", f"{module.__name__}.")
         if not self._trains and values["passes"] == "forward+backward":
             self._gradients = self._step  # the measured step is the compared one
 
@@ -298,13 +325,12 @@ class Session:
             with self._restore_untrained():
                 return (self.to_numpy(self.step(batch)),)  # an operator's step is its output, and is measured
         with self._restore_untrained(), self._set_training(training):
-            found = self._model(*batch[: -self._targets])
+            forward = self._forward if training else self._model
+            found = forward(*batch[: -self._targets])
             return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """The predictions for a batch's inputs, in evaluation behaviour."""
-        if not hasattr(self._module, "predict"):
-            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        """The result of the file's ``predict`` for a batch's inputs, in evaluation behaviour."""
         self._built.set_train(False)  # decoding asks the model's parts, and has no place for casts at its ends
         found = self._module.predict(self._built, batch[: -self._targets]).asnumpy()
         self._built.set_train(self._training)
@@ -350,21 +376,113 @@ class Session:
         return ms.jit(update) if self._graph else update, order
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """The input and the output of each dropout of a forward pass and, in training, of the loss. The model's own
-        code runs in eager mode for this, because nothing can look into a graph.
+        """The input and the output of each dropout of a forward pass and, in training, of the loss."""
+        seen: list[tuple[str, Tensor, Tensor]] = []
+
+        def watched(call, operator, *arguments):
+            result = call(operator, *arguments)
+            seen.append((operator.name, arguments[0], result[0] if isinstance(result, tuple) else result))
+            return result
+
+        behaving = nullcontext() if training else self._set_training(training=False)
+        with behaving, _dropouts_through(watched):
+            if training:
+                self._run_eagerly(self._loss, *batch)
+            else:
+                self._run_eagerly(self._model, *batch[: -self._targets])
+        return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
+
+    @contextmanager
+    def given_masks(self, draw: Draw) -> Iterator[None]:
+        """Within it, dropouts take the masks that are drawn. In graph mode these are inputs of functions that are
+        compiled beside those in use.
+        """
+        usual = {name: getattr(self, name) for name in self._own}
+        run = self._run_compiled if self._graph else self._run_masked
+        for name, function in usual.items():
+            setattr(self, name, functools.partial(run, draw, name, function))
+        try:
+            yield
+        finally:
+            for name, function in usual.items():
+                setattr(self, name, function)
+
+    def _run_masked(self, draw: Draw, _: str, function: Callable, *arguments: Tensor) -> Any:
+        with _dropouts_through(_masking(draw)):
+            return function(*arguments)
+
+    def _run_compiled(self, draw: Draw, name: str, function: Callable, *arguments: Tensor) -> Any:
+        key = (name, *(tensor.shape for tensor in arguments))
+        if key not in self._with_masks:
+            places = self._places(self._model if name == "_forward" else self._loss, arguments)
+            self._with_masks[key] = _WithMasks(self._own[name], places) if places else None
+        with_masks = self._with_masks[key]
+        return with_masks(draw, *arguments) if with_masks else function(*arguments)
+
+    def _places(self, function: Callable, arguments: tuple[Tensor, ...]) -> list[tuple[tuple[int, ...], float]]:
+        """The shape and the probability of each dropout that a function goes through."""
+        found = []
+
+        def watched(call, operator, x, *rest):
+            if p := _probability(operator):
+                found.append((x.shape, p))
+            return call(operator, x, *rest)
+
+        with _dropouts_through(watched):
+            self._run_eagerly(function, *arguments)
+        return found
+
+    def _loss(self, *batch: Tensor) -> Tensor:
+        """The loss of a batch; an operator's output."""
+        return self._module.loss(self._model, batch) if self._trains else self._model(*batch[: -self._targets])
+
+    def _run_eagerly(self, function: Callable, *arguments: Tensor) -> Any:
+        """The result of a model's own code in eager mode, because nothing can look into a graph; weights and running
+        statistics stay as they were.
         """
         ms.set_context(mode=ms.PYNATIVE_MODE)
         try:
-            behaving = nullcontext() if training else self._set_training(training=False)
-            with self._restore_untrained(), behaving, _record_dropouts() as seen:
-                if training:
-                    self._module.loss(self._model, batch)
-                else:
-                    self._model(*batch[: -self._targets])
+            with self._restore_untrained():
+                result = function(*arguments)
                 self.synchronize()
+                return result
         finally:
             ms.set_context(mode=ms.GRAPH_MODE if self._graph else ms.PYNATIVE_MODE)
-        return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
+
+    def layers(self, batch: tuple[Tensor, ...]) -> list[tuple[str, np.ndarray]]:
+        """The input and the output of each layer with weights, then the loss."""
+        seen: list[tuple[str, Tensor]] = []
+        call = nn.Cell.__call__
+
+        def watched(cell, *arguments, **named):
+            name = self._layers.get(id(cell))
+            if name:
+                seen.append((f"input of {name}", arguments[0]))
+            result = call(cell, *arguments, **named)
+            if name:
+                seen.append((f"output of {name}", result[0] if isinstance(result, tuple) else result))
+            return result
+
+        with _attributes((nn.Cell, "__call__", watched)):
+            loss = self._run_eagerly(self._loss, *batch)
+        if self._trains:
+            seen.append(("loss", loss))
+        return [(name, self.to_numpy(value)) for name, value in seen]
+
+    def multiply_adds(self, batch: tuple[Tensor, ...]) -> float | None:
+        """Those of the graph that a step is compiled to; None in eager mode, where no product on the way back shows."""
+        if not self._graph:
+            return None
+        jitted = inspect.getclosurevars(self._step).nonlocals
+        executor = api._JitExecutor(
+            jitted["func"], jitted["hash_obj"], jit_config=jitted["jit_config"], dynamic=jitted["dynamic"]
+        )
+        phase = executor.compile(jitted["func"].__name__, *batch)
+        model = anf_ir_pb2.ModelProto.FromString(executor._graph_executor.get_func_graph_proto(phase, "anf_ir", False))
+        branches = sum(node.op_type == "Partial" for node in model.graph.node)  # what is in them does not show
+        if branches > (2 if self._scaler else 0):  # those of the scaler, with or without an update, have no products
+            return None
+        return _multiply_adds(model.graph)
 
     def to_numpy(self, value: Tensor) -> np.ndarray:
         """A tensor, such as the result of :meth:`step`, as a float32 copy."""
@@ -384,14 +502,22 @@ class Session:
             "kernel_threads": pool["KernelThread_"],
             "deterministic": ms.get_context("deterministic"),
             "launch_blocking": RuntimeConf.get_instance().is_launch_blocking(),
+            "graph_mode": ms.get_context("mode") == ms.GRAPH_MODE,
+            **{name: ms.get_context(name) for name in _DEBUGGING},
+            "compilations": self._compilations(),
         }
         if self._precision != "fp32":
             settings["mixed_precision"] = self._precision
-            settings["loss_scale"] = float(self._scaler.scale_value.asnumpy()) if self._trains and self._scaler else 1.0
+            settings["loss_scale"] = float(self._scaler.scale_value.asnumpy()) if self._scaler else 1.0
         if onednn := _onednn():
             isa = onednn.dnnl_get_effective_cpu_isa()
             settings["onednn_isa"] = _ISA.get(isa, hex(isa))
         return settings
+
+    def _compilations(self) -> int:
+        """How often the step was compiled, and functions of the model's own file."""
+        found = api.ms_compile_cache - self._compiled_before
+        return sum(name.startswith(self._compiled) for name in found)
 
     def device_memory(self) -> dict[str, float]:
         """Device memory in MiB as MindSpore counts it; empty on the CPU, where it counts none."""
@@ -447,23 +573,140 @@ class Session:
             parameter.copy_(Tensor(before[name]))
 
 
-@contextmanager
-def _record_dropouts() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
-    """Record each call of an operator that drops, a cell's or a model's own: its name, its input and its output."""
-    seen: list[tuple[str, Tensor, Tensor]] = []
+class _WithMasks:
+    """A function that is compiled with masks as inputs, for dropouts with these shapes and probabilities, in order.
+
+    A graph cannot count its dropouts. So they take their masks, scaled, from a parameter that holds all, in a row.
+    """
+
+    def __init__(self, function: Callable, places: Sequence[tuple[tuple[int, ...], float]]) -> None:
+        self._places = places
+        size = sum(math.prod(shape) for shape, _ in places)
+        self._masks = Parameter(Tensor(np.zeros(size, np.float32)), "given_masks", requires_grad=False)
+        self._taken = Parameter(Tensor(0, ms.int32), "masks_taken", requires_grad=False)
+
+        def with_masks(*arguments):  # a name of its own: it is no compilation of a step
+            return function(*arguments)
+
+        self._function = ms.jit(with_masks)
+
+    def __call__(self, draw: Draw, *arguments: Tensor) -> Any:
+        masks = [draw(place, shape, p).ravel() / (1 - p) for place, (shape, p) in enumerate(self._places)]
+        self._masks.copy_(Tensor(np.concatenate(masks).astype(np.float32)))
+        self._taken.copy_(Tensor(0, ms.int32))
+        with _taking(self._masks, self._taken):  # its first call compiles it
+            result = self._function(*arguments)
+        if int(self._taken.asnumpy()) != self._masks.size:
+            raise NoMasks("MindSpore's graph drops elsewhere than in nn.Dropout and ops.dropout")
+        return result
+
+
+def _taking(masks: Parameter, taken: Parameter) -> AbstractContextManager[None]:
+    """Have compilations make code that takes a dropout's mask from ``masks``, after the numbers ``taken`` so far."""
+
+    def take(x):
+        size = x.size
+        mask = ops.gather(masks, taken + ops.arange(size), 0)
+        ops.assign_add(taken, size)
+        return x * mask.reshape(x.shape).astype(x.dtype)
+
+    def construct(self, x):
+        if not self.training or self.keep_prob == 1 or self.p == 0:
+            return x
+        return take(x)
+
+    def dropout(input, p=0.5, training=True, seed=None):
+        if not training or p == 0:
+            return input
+        return take(input)
+
+    return _attributes((nn.Dropout, "construct", construct), (ops, "dropout", dropout), (nn_func, "dropout", dropout))
+
+
+def _dropouts_through(instead: Callable) -> AbstractContextManager[None]:
+    """Have each eager call of an operator that drops, a cell's or a model's own, go through ``instead``. It gets the
+    call itself, the operator and its arguments.
+    """
     call = ops.Primitive.__call__
 
     def watched(operator, *arguments):
-        result = call(operator, *arguments)
-        if operator.name.startswith("Dropout"):
-            seen.append((operator.name, arguments[0], result[0] if isinstance(result, tuple) else result))
-        return result
+        drops = operator.name.startswith("Dropout")
+        return instead(call, operator, *arguments) if drops else call(operator, *arguments)
 
-    ops.Primitive.__call__ = watched
+    return _attributes((ops.Primitive, "__call__", watched))
+
+
+def _masking(draw: Draw) -> Callable:
+    """For :func:`_dropouts_through`: dropout with masks that are drawn."""
+    places = itertools.count()
+
+    def masked(call, operator, x, *rest):
+        p = _probability(operator)
+        if p == 0:
+            return call(operator, x, *rest)
+        mask = Tensor(draw(next(places), x.shape, p))
+        return x * mask.astype(x.dtype) / (1 - p), mask
+
+    return masked
+
+
+def _probability(operator: ops.Primitive) -> float:
+    """The probability of an operator to drop a number."""
+    if operator.name != "Dropout":
+        raise NoMasks(f"MindSpore's operator {operator.name} drops in a way of its own")
+    return round(1 - operator.keep_prob, 12)  # 1 - 0.9 is no 0.1
+
+
+@contextmanager
+def _attributes(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+    """Let attributes of modules and classes have other values for a while."""
+    usual = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    for change in changes:
+        setattr(*change)
     try:
-        yield seen
+        yield
     finally:
-        ops.Primitive.__call__ = call
+        for change in usual:
+            setattr(*change)
+
+
+def _multiply_adds(graph: anf_ir_pb2.GraphProto) -> float | None:
+    """Those of a graph's products, convolutions and LSTMs; None where it has others of that kind."""
+    constants = {constant.key: constant.value for constant in graph.const_vals}
+    shapes = {name: tuple(value.tensor_val.dims) for name, value in constants.items()}
+    shapes |= {one.name: _shape(one.type) for one in graph.parameters}
+    shapes |= {node.name: _shape(node.output_type) for node in graph.node}
+    total = 0.0
+    for node in graph.node:
+        given = [one.name for one in node.input]
+        if node.op_type in ("MatMul", "BatchMatMul"):
+            total += math.prod(shapes[node.name]) * shapes[given[0]][-2 if constants[given[2]].bool_val else -1]
+        elif node.op_type in ("MatMulExt", "BatchMatMulExt"):
+            total += math.prod(shapes[node.name]) * shapes[given[0]][-1]
+        elif node.op_type == "Conv2D":
+            total += math.prod(shapes[node.name]) * math.prod(shapes[given[1]][1:])
+        elif node.op_type == "Conv2DBackpropInput":
+            total += math.prod(shapes[given[0]]) * math.prod(shapes[given[1]][1:])
+        elif node.op_type == "Conv2DBackpropFilter":
+            total += math.prod(shapes[given[0]]) * math.prod(shapes[node.name][1:])
+        elif node.op_type in ("LSTM", "LSTMGrad"):
+            sizes = {one.name: one.value.int_val or one.value.bool_val for one in node.attribute}
+            length, batch, _ = shapes[given[0]]
+            total += length * batch * _lstm(sizes) * (2 if node.op_type == "LSTMGrad" else 1)
+        elif _PRODUCT.search(node.op_type):
+            return None
+    return total
+
+
+def _lstm(sizes: Mapping[str, int]) -> int:
+    """Multiply-adds of an LSTM with one element of a sequence, from the operator's attributes."""
+    hidden, ways = sizes["hidden_size"], 1 + sizes["bidirectional"]
+    inputs = sizes["input_size"] + (sizes["num_layers"] - 1) * ways * hidden
+    return ways * 4 * hidden * (inputs + sizes["num_layers"] * hidden)
+
+
+def _shape(kind: anf_ir_pb2.TypeProto) -> tuple[int, ...]:
+    return tuple(dim.size for dim in kind.tensor_type.shape.dim)
 
 
 def _same(gradients):

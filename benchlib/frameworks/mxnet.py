@@ -14,20 +14,24 @@ While steps are taken, MXNet's is kept here; it is converted to PyTorch's before
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
+import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
-from mxnet.gluon import HybridBlock, nn
+from mxnet.gluon import HybridBlock, nn, rnn
 from mxnet.ndarray import NDArray
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import LOSS_SCALE, check_trained, check_weights
+from benchlib.frameworks import LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 TITLE = "MXNet"
@@ -47,7 +51,10 @@ NEEDS = (
     },
 )
 MODES = ("graph", "eager")
+PRECISIONS = ("fp32", "fp64")
+ROUNDS = 2e-5  # optimizers and running statistics keep some scalars in fp32, whatever the precision
 VARIABLES = ("MXNET_", "DMLC_", "MKLDNN_")
+CHANGING = ("threads",)
 KNOBS = (
     {
         "name": "OMP_NUM_THREADS",
@@ -90,8 +97,8 @@ class Session:
     def __init__(
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        if precision != "fp32":
-            raise BenchlibError(no_such("precision of mxnet", precision, ("fp32",)))
+        if precision not in PRECISIONS:
+            raise BenchlibError(no_such("precision of mxnet", precision, PRECISIONS))
         if device not in DEVICES:
             raise BenchlibError(
                 f"device {device!r}: mxnet has a path to {' and '.join(DEVICES)} only; install a framework that has "
@@ -106,8 +113,11 @@ class Session:
                 "driver (environments/mxnet-cuda.txt), or choose device 'cpu'"
             )
         self._context = mx.gpu() if device == "cuda" else mx.cpu()
+        self._float = np.dtype("float64" if precision == "fp64" else "float32")
         self._graph = mode == "graph"
         self._backend = knobs.get("subgraph_backend")
+        self._model: Any = None
+        self._network: Any = None
         self._counted = 0  # steps since running variances were corrected, and the last of their batches
         self._batch: tuple[NDArray, ...] = ()
         mx.random.seed(seed)  # for dropout only: weights and batches come from files
@@ -116,28 +126,33 @@ class Session:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for MXNet."""
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
-        self._module, self._values, self._rate = module, values, learning_rate
+        self._name, self._module, self._values, self._rate = workload.name, module, values, learning_rate
         self._targets, self._training = workload.targets, not workload.evaluates
         self._model = module.build(values)
         self._model.initialize(ctx=self._context)
+        if self._float != np.float32:
+            self._model.cast(self._float.name)
         parameters = _named_parameters(self._model)
         shapes = {name: parameter.shape for name, parameter in parameters.items()}
         check_weights(f"{workload.name} in mxnet", self._shapes, shapes)
         self._trained = {name: parameters[name] for name in self._shapes if parameters[name].grad_req != "null"}
         self._untrained = {name: parameters[name] for name in self._shapes if name not in self._trained}
         check_trained(f"{workload.name} in mxnet", workload.weights(values), self._trained)
-        self._norms = _batch_norms(self._model)
+        self._norms = _blocks(self._model, nn.BatchNorm)
         self._numbers_of: dict[tuple[tuple[int, ...], ...], list[int]] = {}
-        compute = module.loss if self._trains else _forward
+        compute = self._compute = module.loss if self._trains else _forward
+        self._masks: Callable[[], AbstractContextManager] = nullcontext  # around a forward pass that runs eagerly
+        self._masked: _Network | None = None
+        self._places_of: dict[tuple[tuple[int, ...], ...], list[tuple]] = {}
         if self._graph:
             self._network = _Network(self._model, compute)
             self._compile()
-            self._model.hybridize(active=False)  # called by itself, it runs operation by operation
         else:
             self._network = lambda *batch: compute(self._model, batch)
         self._backward = self._trains or values["passes"] == "forward+backward"
         if self._trains:
             self._clip = values.get("clip")
+            self._cut = gluon.utils.clip_global_norm if self._float == np.float32 else _clip_global_norm
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
@@ -154,10 +169,10 @@ class Session:
             self._schedule = schedule(self._trainer, self._values) if schedule else None
 
     def weights(self) -> dict[str, np.ndarray]:
-        """The model's state now, as float32 copies."""
+        """The model's state now, as copies."""
         self._correct_variances()
         parameters = self._trained | self._untrained
-        return {name: _numpy(parameters[name].data()) for name in self._shapes}
+        return {name: self._numpy(parameters[name].data()) for name in self._shapes}
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[NDArray, ...]:
         """A batch on the device: the sample's arrays, whole numbers as int32; or (input, gradient of the output)."""
@@ -186,15 +201,13 @@ class Session:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         with self._restore_untrained():
             if not self._trains and training:
-                return (_numpy(self._operator_output(batch)),)  # an operator's step is its output, and is measured
-            with _set_training(training):
+                return (self._numpy(self._operator_output(batch)),)  # an operator's step is its output, and is measured
+            with _set_training(training), self._masks():
                 outputs = self._model(*batch[: -self._targets])
-            return tuple(map(_numpy, outputs if isinstance(outputs, tuple) else (outputs,)))
+            return tuple(map(self._numpy, outputs if isinstance(outputs, tuple) else (outputs,)))
 
     def predictions(self, batch: tuple[NDArray, ...]) -> np.ndarray:
-        """The predictions for a batch's inputs, in evaluation behaviour."""
-        if not hasattr(self._module, "predict"):
-            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        """The result of the file's ``predict`` for a batch's inputs, in evaluation behaviour."""
         self._correct_variances()
         with _set_training(training=False):
             return self._module.predict(self._model, batch[: -self._targets]).asnumpy()
@@ -213,7 +226,7 @@ class Session:
                     self._output_and_gradients(batch, self._model, training=True)
             gradients = {} if self._trains else {"input": batch[0].grad}
             gradients |= {name: parameter.grad() for name, parameter in self._trained.items()}
-            copies = {name: _numpy(gradient) for name, gradient in gradients.items()}
+            copies = {name: self._numpy(gradient) for name, gradient in gradients.items()}
         self._forget_gradients()
         return copies
 
@@ -236,26 +249,88 @@ class Session:
                 self._module.loss(self._model, batch)
             else:
                 self._model(*batch[: -self._targets])
-            return [("Dropout", _numpy(given), _numpy(left)) for given, left in seen]
+            return [("Dropout", self._numpy(given), self._numpy(left)) for given, left in seen]
+
+    @contextmanager
+    def given_masks(self, draw: Draw) -> Iterator[None]:
+        """Masks from ``draw``. In graph mode they are inputs of a network that is compiled for it, beside the usual."""
+        if any(layer._dropout and layer._num_layers > 1 for layer in _blocks(self._model, rnn.rnn_layer._RNNLayer)):
+            raise NoMasks("MXNet's recurrent operator drops between its layers and takes no mask there")
+
+        def see(data: NDArray, *of: Any) -> NDArray:
+            return mx.nd.broadcast_mul(data, self._mask(draw, data.shape, *of))
+
+        usual, self._masks = self._network, functools.partial(_replace_dropout, see)
+        self._network = functools.partial(self._run_masked, usual, draw)
+        try:
+            yield
+        finally:
+            self._network, self._masks = usual, nullcontext
+
+    def layers(self, batch: tuple[NDArray, ...]) -> list[tuple[str, np.ndarray]]:
+        """What goes into each layer that has weights and comes out of it, and the loss, operation by operation."""
+        seen: list[tuple[str, NDArray]] = []
+
+        def watch(name: str, layer: HybridBlock) -> None:
+            def note_input(layer: HybridBlock, given: tuple) -> None:
+                seen.append((f"input of {name}", given[0]))
+
+            def note_output(layer: HybridBlock, given: tuple, left: Any) -> None:
+                seen.append((f"output of {name}", left[0] if isinstance(left, (tuple, list)) else left))
+
+            hooks.extend((layer.register_forward_pre_hook(note_input), layer.register_forward_hook(note_output)))
+
+        hooks: list[Any] = []
+        for name, layer in _named_layers(self._model):
+            if name or not self._trains:
+                watch(name or self._name, layer)
+        with self._restore_untrained(), _set_training(self._training):
+            result = self._compute(self._model, batch if self._trains else batch[:1])
+        for hook in hooks:
+            hook.detach()
+        arrays = [(name, self._numpy(array)) for name, array in seen]
+        return [*arrays, ("loss", self.to_numpy(result))] if self._trains else arrays
+
+    def multiply_adds(self, batch: tuple[NDArray, ...]) -> float:
+        """Those of the operators that a step calls, operation by operation, from their shapes: MXNet has no counter.
+        The way back takes as many again for each factor of a product that has a gradient.
+        """
+        arrays = batch if self._trains else batch[:1]
+        with ExitStack() as stack:
+            if self._backward:
+                stack.enter_context(autograd.record(train_mode=self._training))
+            counts = stack.enter_context(_count_products())
+            self._compute(self._model, arrays)
+        return float(sum(counts))
 
     def to_numpy(self, value: NDArray) -> np.ndarray:
-        """The result of :meth:`step`, as a float32 copy; a loss without the dimension that MXNet has to give it."""
-        array = _numpy(value)
+        """The result of :meth:`step`, as a copy; a loss without the dimension that MXNet has to give it."""
+        array = self._numpy(value)
         return array.reshape(()) if self._trains else array
 
     def settings(self) -> dict[str, str | int | float | bool]:
         """Threads and libraries in force, read back from MXNet, its linked libraries and the operating system.
 
         ``threads`` are all of the process: MXNet's engine has some that wait for work, and one that computes.
+        ``compilations`` are the network's since it was hybridized; a model that is ``hybridized`` by itself is compiled
+        beside it.
         """
+        heeded = sorted(item for item in os.environ.items() if item[0].startswith(VARIABLES))
         linked = mx.base._LIB  # a name is looked up in libgomp and OpenBLAS, too
-        return {
+        settings = {
             "threads": len(os.listdir("/proc/self/task")),
             "omp_threads": linked.omp_get_max_threads(),
             "openblas_threads": linked.openblas_get_num_threads(),
             "onednn": mx.runtime.Features().is_enabled("MKLDNN"),
             "device": str(self._context),
+            "bulk_size": _bulk_size(),
+            "amp": getattr(sys.modules.get("mxnet.contrib.amp.amp"), "_amp_initialized", False),
+            "variables": " ".join(f"{name}={value}" for name, value in heeded),
+            "hybridized": any(block._active for block in _blocks(self._model, HybridBlock)) if self._model else False,
         }
+        if self._graph:
+            settings["compilations"] = getattr(self._network, "compilations", 0)
+        return settings
 
     def device_memory(self) -> dict[str, float]:
         """Empty: MXNet reports the free memory of a GPU, and not the memory that it has taken."""
@@ -271,9 +346,46 @@ class Session:
     def _compile(self) -> None:
         """Compile the network: its next call is traced and compiled again."""
         self._network.hybridize(backend=self._backend, static_alloc=True, static_shape=True)
+        self._network.compilations = 0
+        self._model.hybridize(active=False)  # called by itself, it runs operation by operation
 
     def _array(self, array: np.ndarray) -> NDArray:
-        return mx.nd.array(array, ctx=self._context, dtype=array.dtype)
+        return mx.nd.array(array, ctx=self._context, dtype=self._float if array.dtype.kind == "f" else array.dtype)
+
+    def _run_masked(self, usual: Callable, draw: Draw, *batch: NDArray) -> NDArray:
+        """The network's result for a batch, with masks from ``draw`` where it trains."""
+        if not self._graph:
+            with self._masks():
+                return usual(*batch)
+        if not autograd.is_training():
+            return usual(*batch)
+        if self._masked is None:
+            self._masked = _Network(self._model, functools.partial(_compute_masked, self._compute, len(batch)))
+            self._masked.hybridize(static_alloc=True, static_shape=True)
+            self._model.hybridize(active=False)
+        return self._masked(*batch, *(self._mask(draw, *place) for place in self._places(batch)))
+
+    def _places(self, batch: tuple[NDArray, ...]) -> list[tuple]:
+        """What :meth:`_mask` takes of each dropout in a forward pass, from one that runs eagerly."""
+        shapes = tuple(array.shape for array in batch)
+        if shapes not in self._places_of:
+            seen = self._places_of[shapes] = []
+
+            def see(data: NDArray, *of: Any) -> NDArray:
+                seen.append((data.shape, *of))
+                return data
+
+            with autograd.pause(train_mode=True), _replace_dropout(see):
+                self._compute(self._model, batch)
+        return self._places_of[shapes]
+
+    def _mask(self, draw: Draw, shape: tuple[int, ...], place: int, p: float, axes: Sequence[int]) -> NDArray:
+        """The factors of a dropout, which are the same along ``axes``: the first of them there."""
+        kept = draw(place, shape, p)[tuple(slice(1 if axis in axes else None) for axis in range(len(shape)))]
+        return self._array(kept / (1 - p))
+
+    def _numpy(self, value: NDArray) -> np.ndarray:
+        return value.asnumpy().astype(self._float, copy=False)
 
     def _loss_and_gradients(self, batch: tuple[NDArray, ...]) -> NDArray:
         with autograd.record(train_mode=self._training):
@@ -291,7 +403,7 @@ class Session:
         """The optimizer's, with the gradients of these weights, which are those computed since the last."""
         if self._clip is not None:
             gradients = [self._trained[name].grad() for name in names]
-            gluon.utils.clip_global_norm(gradients, self._clip, check_isfinite=False)  # which would wait for them
+            self._cut(gradients, self._clip, check_isfinite=False)  # which would wait for them
         self._trainer.step(1, ignore_stale_grad=True)  # 1: the loss is a mean already
         if self._schedule:
             self._schedule.step()
@@ -330,7 +442,7 @@ class Session:
         for norm, number in zip(self._norms, self._numbers(), strict=True):
             own = norm.running_var.data().asnumpy().astype(float)
             kept = self._settled[norm] * norm._kwargs["momentum"] ** self._counted
-            norm.running_var.set_data(self._array((kept + (own - kept) * number / (number - 1)).astype(np.float32)))
+            norm.running_var.set_data(self._array(kept + (own - kept) * number / (number - 1)))
         self._keep_variances()
 
     def _keep_variances(self) -> None:
@@ -371,6 +483,11 @@ class _Network(HybridBlock):
         super().__init__()
         self.model = model
         self._compute = compute
+        self.compilations = 0
+
+    def _build_cache(self, *arrays: NDArray) -> None:
+        self.compilations += 1
+        super()._build_cache(*arrays)
 
     def hybrid_forward(self, F: ModuleType, first: Any, *others: Any) -> Any:
         return self._compute(self.model, (first, *others))
@@ -407,11 +524,53 @@ def _record_dropouts() -> Iterator[list[tuple[NDArray, NDArray]]]:
         seen.append((data, left))
         return left
 
-    mx.nd.Dropout = watched
-    try:
+    with _replace_operator(mx.nd, "Dropout", watched):
         yield seen
+
+
+@contextmanager
+def _replace_dropout(see: Callable[[NDArray, int, float, Sequence[int]], NDArray]) -> Iterator[None]:
+    """Have ``see`` compute each dropout of a forward pass in training, given its input, its place, its probability and
+    the axes along which a mask is the same.
+    """
+    drop, places = mx.nd.Dropout, itertools.count()
+
+    def replaced(data: NDArray, p: float = 0.5, mode: str = "training", axes: Sequence[int] = (), **named: Any) -> Any:
+        if not p or not autograd.is_training():
+            return drop(data, p=p, mode=mode, axes=axes, **named)
+        return see(data, next(places), p, axes)
+
+    with _replace_operator(mx.nd, "Dropout", replaced):
+        yield
+
+
+def _compute_masked(compute: Callable, fields: int, model: HybridBlock, arrays: tuple[Any, ...]) -> Any:
+    """The graph of a step's computation with a batch of so many fields, which the masks of its dropouts follow."""
+    drop, masks = mx.sym.Dropout, iter(arrays[fields:])
+
+    def replaced(data: Any, p: float = 0.5, **named: Any) -> Any:
+        return mx.sym.broadcast_mul(data, next(masks)) if p else drop(data, p=p, **named)
+
+    with _replace_operator(mx.sym, "Dropout", replaced):
+        return compute(model, arrays[:fields])
+
+
+@contextmanager
+def _replace_operator(where: ModuleType, name: str, operator: Callable) -> Iterator[None]:
+    own = getattr(where, name)
+    setattr(where, name, operator)
+    try:
+        yield
     finally:
-        mx.nd.Dropout = drop
+        setattr(where, name, own)
+
+
+def _clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool) -> None:
+    """``gluon.utils.clip_global_norm`` in double precision, for which Gluon's has a number in fp32."""
+    norm = mx.nd.sqrt(mx.nd.add_n(*[(array * array).sum() for array in arrays]))
+    scale = mx.nd.minimum(max_norm / (norm + 1e-8), 1.0)
+    for array in arrays:
+        array *= scale
 
 
 def _named_parameters(model: HybridBlock) -> dict[str, gluon.Parameter]:
@@ -423,11 +582,80 @@ def _named_parameters(model: HybridBlock) -> dict[str, gluon.Parameter]:
     return named
 
 
-def _batch_norms(model: HybridBlock) -> list[HybridBlock]:
-    norms: list[HybridBlock] = []
-    model.apply(lambda block: norms.append(block) if isinstance(block, nn.BatchNorm) else None)
-    return norms
+def _named_layers(block: HybridBlock, name: str = "") -> Iterator[tuple[str, HybridBlock]]:
+    """Blocks that have parameters of their own, with their names among the workload's."""
+    if block._reg_params:
+        yield name, block
+    for child, within in block._children.items():
+        yield from _named_layers(within, f"{name}.{child}" if name else child)
 
 
-def _numpy(value: NDArray) -> np.ndarray:
-    return value.asnumpy().astype(np.float32, copy=False)
+@contextmanager
+def _count_products() -> Iterator[list[float]]:
+    """The multiply-adds of each call of an operator that is a product, its way back included where it is recorded."""
+    counts: list[float] = []
+
+    def count(operator: Callable, multiply_adds: Callable, *arguments: Any, **named: Any) -> Any:
+        result = operator(*arguments, **named)
+        output = result[0] if isinstance(result, list) else result
+        first, second = [array for array in (*arguments, *named.values()) if isinstance(array, NDArray)][:2]
+        passes = 1 + _is_recorded(output) * (_is_recorded(first) + _is_recorded(second))
+        counts.append(passes * multiply_adds(first.shape, second.shape, output.shape, named))
+        return result
+
+    with ExitStack() as stack:
+        for name, multiply_adds in _PRODUCTS.items():
+            counted = functools.partial(count, getattr(mx.nd, name), multiply_adds)
+            for where in (mx.nd, mx.nd.op):  # an array's own methods call the latter
+                stack.enter_context(_replace_operator(where, name, counted))
+        yield counts
+
+
+def _is_recorded(array: NDArray) -> bool:
+    """Whether the way back comes by this array: MXNet hands out a graph of such, and of constants beside them."""
+    try:
+        computed = autograd.get_symbol(array).get_children() is not None
+    except mx.MXNetError:
+        return False
+    return computed or array.grad is not None
+
+
+def _of_layer(first: Sequence[int], weights: Sequence[int], output: Sequence[int], named: Mapping[str, Any]) -> float:
+    """Each number of the output, of a convolution or a dense layer, is a sum over the weights of its channel."""
+    return math.prod(output) * math.prod(weights[1:])
+
+
+def _of_rnn(data: Sequence[int], weights: Sequence[int], output: Sequence[int], named: Mapping[str, Any]) -> float:
+    """A step of a sequence takes each weight once for each sample, but no bias."""
+    gates = {"lstm": 4, "gru": 3}.get(named["mode"], 1)
+    biases = 2 * gates * (1 + named["bidirectional"]) * named["num_layers"] * named["state_size"]
+    return data[0] * data[1] * (weights[0] - biases)
+
+
+def _of_matrices(first: Sequence[int], second: Sequence[int], output: Sequence[int], named: Mapping[str, Any]) -> float:
+    """(batch, n, k) and (batch, k, m) to (batch, n, m), in whichever order, with or without a batch."""
+    batch = output[0] if len(output) == 3 else 1
+    return math.sqrt(math.prod(first) * math.prod(second) * math.prod(output) / batch)
+
+
+_PRODUCTS = {
+    "Convolution": _of_layer,
+    "FullyConnected": _of_layer,
+    "RNN": _of_rnn,
+    "dot": _of_matrices,
+    "batch_dot": _of_matrices,
+}
+
+
+def _bulk_size() -> int:
+    """How many operations MXNet's engine takes at once; to read it is to set it."""
+    size = mx.engine.set_bulk_size(0)
+    mx.engine.set_bulk_size(size)
+    return size
+
+
+def _blocks(model: HybridBlock, kind: type) -> list[HybridBlock]:
+    """A model's blocks of a kind, itself included."""
+    blocks: list[HybridBlock] = []
+    model.apply(blocks.append)
+    return [block for block in blocks if isinstance(block, kind)]

@@ -8,6 +8,7 @@ optimizer's step stays outside. Evaluation, and a training model's ``outputs``, 
 the clock, and their compilation would cost every process another 15 seconds or more.
 
 Mixed precision is ``torch.autocast`` of forward and loss; with fp16 the loss is scaled by ``torch.amp.GradScaler``.
+In fp64 new tensors are in double precision by default, a model's own, too.
 """
 
 from __future__ import annotations
@@ -15,19 +16,25 @@ from __future__ import annotations
 import copy
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import MappingProxyType, ModuleType
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import Tensor, distributed
+from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 TITLE = "PyTorch"
@@ -53,7 +60,7 @@ NEEDS = (
         "otherwise": "torch_npu is not installed; environments/ascend.txt says how; else use 'cpu'",
     },
 )
-PRECISIONS = ("fp32", "bf16", "fp16")
+PRECISIONS = ("fp32", "bf16", "fp16", "fp64")
 LAUNCHER = (
     "-m",
     "torch.distributed.run",
@@ -64,6 +71,7 @@ LAUNCHER = (
     "--max-restarts=0",
 )
 VARIABLES = ("TORCH", "PYTORCH", "ATEN_", "C10_", "TRITON_")
+CHANGING = ("loss_scale",)
 KNOBS = (
     {
         "name": "cudnn_benchmark",
@@ -118,7 +126,30 @@ KNOBS = (
 )
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+_ATTENTIONS = ("flash", "mem_efficient", "math", "cudnn")
 _MIB = 2**20
+_COUNTER = "num_batches_tracked"
+
+
+def _layer_flops(inputs: Sequence[int], of_inputs: Sequence[int], of_state: Sequence[int], *_, **__) -> int:
+    """Of a recurrent layer, from shapes: inputs (length, batch, features), weights of inputs and of the state."""
+    return 2 * inputs[0] * inputs[1] * (of_inputs[0] * of_inputs[1] + of_state[0] * of_state[1])
+
+
+_UNCOUNTED = {
+    torch.ops.aten.mkldnn_rnn_layer: _layer_flops,
+    torch.ops.aten.mkldnn_rnn_layer_backward: lambda *shapes, **kwargs: 2 * _layer_flops(*shapes),
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: lambda *shapes, **kwargs: sdpa_flop_count(*shapes[:3]),
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+        lambda *shapes, **kwargs: sdpa_backward_flop_count(*shapes[:4])
+    ),
+    torch.ops.aten.mv: lambda matrix, vector, **kwargs: 2 * matrix[0] * matrix[1],
+    torch.ops.aten.dot: lambda one, other, **kwargs: 2 * one[0],
+}
+"""Formulas of products that PyTorch's counter has none for."""
+
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_DROPOUT, _ATTENTION = F.dropout, F.scaled_dot_product_attention  # themselves, while others stand in their places
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by number of dimensions
 
 
@@ -133,11 +164,17 @@ class Session:
         self._device = _device(device)
         self._graph = mode == "graph"
         self._autocast = _AUTOCAST.get(precision)
+        self._type = torch.float64 if precision == "fp64" else torch.float32
+        torch.set_default_dtype(self._type)
         self._layouts = dict.fromkeys(_CHANNELS_LAST, torch.contiguous_format)
         for name, value in knobs.items():
             self._set(name, value)
+        self._configured = _compiler_config() if self._graph else {}
         torch.manual_seed(seed)  # for dropout only: weights and batches come from files
         self._parallel = False
+        self._trained: dict[str, Tensor] = {}
+        self._masked: _CompiledWithMasks | None = None
+        self._scaler: torch.amp.GradScaler | None = None
 
     def join(self, communication: bool) -> tuple[int, int]:
         """Become one of the processes that torchrun has started."""
@@ -156,18 +193,26 @@ class Session:
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for PyTorch."""
         if self._graph:
+            torch._dynamo.utils.clear_compilation_metrics()
             torch.compiler.reset()  # else the guards of code compiled for an earlier model would be tried at every step
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
-        self._module, self._values, self._targets = module, values, workload.targets
+        self._module, self._values, self._targets, self._name = module, values, workload.targets, workload.name
         self._model = module.build(values).to(self._device)
+        if self._type is torch.float64:
+            self._model.double()
         for tensor in [*self._model.parameters(), *self._model.buffers()]:
             tensor.data = self._place(tensor.data)
         self._training = not workload.evaluates
         self._model.train(self._training)
-        self._trained = dict(self._model.named_parameters())
-        buffers = dict(self._model.named_buffers())
-        self._untrained = {name: tensor for name, tensor in buffers.items() if not name.endswith("num_batches_tracked")}
+        weights, buffers = dict(self._model.named_parameters()), dict(self._model.named_buffers())
+        self._trained = {name: weight for name, weight in weights.items() if weight.requires_grad}
+        frozen = {name: weight for name, weight in weights.items() if not weight.requires_grad}
+        self._counters = [tensor for name, tensor in buffers.items() if name.endswith(_COUNTER)]
+        kept = self._model.state_dict().keys()  # without what the model's code makes again, such as a causal mask
+        of_state = {name: tensor for name, tensor in buffers.items() if name in kept and not name.endswith(_COUNTER)}
+        self._untrained = frozen | of_state
+        self._moving = [*frozen.values(), *buffers.values()]
         found = {name: tensor.shape for name, tensor in (self._trained | self._untrained).items()}
         check_weights(f"{workload.name} in pytorch", self._shapes, found)
         check_trained(f"{workload.name} in pytorch", workload.weights(values), self._trained)
@@ -178,6 +223,7 @@ class Session:
                 with self._mixed_precision():
                     return module.loss(network, batch)
 
+            self._uncompiled, self._computes = loss, "_loss"
             self._loss = torch.compile(loss, dynamic=False) if self._graph else loss
             self._optimizer = module.optimizer(self._model, values, learning_rate)
             self._start = copy.deepcopy(self._optimizer.state_dict())
@@ -188,8 +234,11 @@ class Session:
                 with self._mixed_precision():
                     return self._model(inputs)
 
+            self._uncompiled, self._computes = operator, "_operator"
             self._operator = torch.compile(operator, dynamic=False) if self._graph else operator
             self._backward = values["passes"] == "forward+backward"
+        if self._graph:
+            self._masked = _CompiledWithMasks(self._uncompiled)
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
@@ -197,6 +246,8 @@ class Session:
         with torch.no_grad():
             for name, tensor in (self._trained | self._untrained).items():
                 tensor.copy_(torch.tensor(weights[name]))
+            for counter in self._counters:
+                counter.zero_()
         if self._trains:
             self._optimizer.load_state_dict(self._start)
             half = self._autocast is torch.float16
@@ -205,13 +256,13 @@ class Session:
             self._schedule = schedule(self._optimizer, self._values) if schedule else None
 
     def weights(self) -> dict[str, np.ndarray]:
-        """The model's state now, as float32 copies."""
+        """The model's state now, as copies."""
         tensors = self._trained | self._untrained
         return {name: self.to_numpy(tensors[name]) for name in self._shapes}
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
         """A batch on the device: the sample's arrays, whole numbers as int64; or (input, gradient of the output)."""
-        tensors = [self._place(torch.tensor(array, device=self._device)) for array in arrays]
+        tensors = [self._place(self._tensor(array)) for array in arrays]
         if self._trains:
             return tuple(tensor if tensor.is_floating_point() else tensor.long() for tensor in tensors)
         inputs, gradient = tensors
@@ -258,9 +309,7 @@ class Session:
             return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """The predictions for a batch's inputs, in evaluation behaviour."""
-        if not hasattr(self._module, "predict"):
-            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        """The result of the file's ``predict`` for a batch's inputs, in evaluation behaviour."""
         with self._set_training(training=False), torch.no_grad(), self._mixed_precision():
             return self._module.predict(self._model, batch[: -self._targets]).cpu().numpy()
 
@@ -274,7 +323,8 @@ class Session:
                 scale = GRADIENT_SCALE if self._autocast is torch.float16 else 1.0
                 (self._loss(batch) * scale).backward()  # not autograd.grad, which DDP does not see
                 names = [*self._trained]
-                gradients = [weight.grad / scale for weight in self._trained.values()]
+                weights = self._trained.values()
+                gradients = [torch.zeros_like(one) if one.grad is None else one.grad / scale for one in weights]
             else:
                 names, gradients = ["input", *self._trained], self._output_and_gradients(batch)[1]
             return {name: self.to_numpy(gradient) for name, gradient in zip(names, gradients, strict=True)}
@@ -282,13 +332,14 @@ class Session:
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
         scale = self._scaler.scale(torch.ones((), device=self._device))
-        ready = [
-            {name: torch.tensor(array, device=self._device) * scale for name, array in one.items()} for one in gradients
-        ]
+        ready = [{name: self._tensor(array) * scale for name, array in one.items()} for one in gradients]
+        modules = self._model.named_modules()
+        sparse = {f"{name}.weight".lstrip(".") for name, module in modules if getattr(module, "sparse", False)}
         for number in range(steps):
             self._optimizer.zero_grad(set_to_none=True)  # it leaves weights without a gradient alone
             for name, gradient in ready[number % len(ready)].items():
-                self._trained[name].grad = self._place(gradient.clone())  # clipping writes to it
+                gradient = gradient.to_sparse(1) if name in sparse else self._place(gradient.clone())
+                self._trained[name].grad = gradient  # a copy: clipping writes to it
             self._take_step()
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
@@ -301,27 +352,118 @@ class Session:
                 self._model(*batch[: -self._targets])
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen.all]
 
+    @contextmanager
+    def given_masks(self, draw: Draw) -> Iterator[None]:
+        """Every dropout of a step, of gradients and of outputs takes its mask from ``draw``."""
+
+        def masked(compute: Callable, masks: Callable) -> Callable:
+            def with_masks(*args, **named):
+                with masks(draw, self._device):
+                    return compute(*args, **named)
+
+            return with_masks
+
+        timed = getattr(self, self._computes)
+        steps = self._masked.given if self._graph else _DrawnMasks
+        others = {"step": steps, "gradients": steps, "outputs": _DrawnMasks}
+        for name, masks in others.items():
+            setattr(self, name, masked(getattr(self, name), masks))  # so that a step that is timed has nothing to ask
+        if self._graph:
+            setattr(self, self._computes, self._masked)
+        try:
+            yield
+        finally:
+            for name in others:
+                delattr(self, name)
+            setattr(self, self._computes, timed)
+
+    def layers(self, batch: tuple[Tensor, ...]) -> list[tuple[str, np.ndarray]]:
+        """The input and the output of each module that has weights of its own, and the loss."""
+        seen: list[tuple[str, np.ndarray]] = []
+
+        def note(what: str, module: torch.nn.Module, given: tuple, named: dict, *results) -> None:
+            for tensor in tree_leaves(results or (given, named))[:1]:
+                seen.append((what, self.to_numpy(tensor)))
+
+        owners, hooks = {name.rpartition(".")[0] for name in self._shapes}, []
+        for path, module in self._model.named_modules():
+            if (path or not self._trains) and (path in owners or any(True for _ in module.parameters(recurse=False))):
+                name = path or self._name
+                before, after = partial(note, f"input of {name}"), partial(note, f"output of {name}")
+                hooks.append(module.register_forward_pre_hook(before, with_kwargs=True))
+                hooks.append(module.register_forward_hook(after, with_kwargs=True))
+        with self._restore_untrained(), torch.no_grad(), self._mixed_precision():
+            if self._trains:
+                seen.append(("loss", self.to_numpy(self._module.loss(self._model, batch))))
+            else:
+                self._model(batch[0])
+        for hook in hooks:
+            hook.remove()
+        return seen
+
+    def multiply_adds(self, batch: tuple[Tensor, ...]) -> float | None:
+        """Those of a step, operation by operation in graph mode, too, as PyTorch's counter counts them by shapes.
+        Recurrent operators of accelerators are none that it could count.
+        """
+        if self._device.type != "cpu" and any(isinstance(one, torch.nn.RNNBase) for one in self._model.modules()):
+            return None
+        tensors = [*self._trained.values(), *self._moving]
+        before = [tensor.detach().clone() for tensor in tensors]
+        of_steps = [one for one in (self._optimizer, self._scaler) if one] if self._trains else []
+        if not self._trains:
+            batch = (batch[0].clone(), batch[1])  # the counter's hooks want no leaf there
+        states = copy.deepcopy([one.state_dict() for one in of_steps])
+        with (
+            patch.object(self, self._computes, self._uncompiled),
+            patch.object(self, "_schedule", None, create=True),
+            FlopCounterMode(display=False, custom_mapping=_UNCOUNTED) as counter,
+        ):
+            self.step(batch)
+        with torch.no_grad():
+            for tensor, earlier in zip(tensors, before, strict=True):
+                tensor.copy_(earlier)
+        for one, state in zip(of_steps, states, strict=True):
+            one.load_state_dict(state)
+        return counter.get_total_flops() / 2
+
     def to_numpy(self, value: Tensor) -> np.ndarray:
-        """A tensor, such as the result of :meth:`step`, as a float32 copy."""
-        return value.detach().float().cpu().numpy().copy()  # numpy has no bf16
+        """A tensor, such as the result of :meth:`step`, as a copy of float32 (in fp64: float64)."""
+        value = value.to_dense() if value.is_sparse else value
+        return value.detach().to(self._type).cpu().numpy().copy()  # numpy has no bf16
 
     def settings(self) -> dict[str, str | int | float | bool]:
         """Threads, instruction set and floating-point settings in force, read back from PyTorch."""
+        onednn = torch.backends.mkldnn
         settings = {
             "threads": torch.get_num_threads(),
             "interop_threads": torch.get_num_interop_threads(),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "onednn_fp32_precision": ", ".join(one.fp32_precision for one in (onednn.matmul, onednn.conv, onednn.rnn)),
+            "attention": ", ".join(
+                name for name in _ATTENTIONS if getattr(torch.backends.cuda, f"{name}_sdp_enabled")()
+            ),
+            "flush_denormal": bool(torch.tensor(1e-40, dtype=torch.float32) * 1 == 0),
+            "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
             "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+            "anomaly_detection": torch.is_anomaly_enabled(),
+            "profiler": torch.autograd._profiler_enabled(),
+            "function_modes": torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack(),
         }
+        if self._graph:
+            settings["dynamo"] = "off" if torch._dynamo.config.disable else torch._dynamo.eval_frame._stance.stance
+            settings["compiler_config"] = ", ".join(
+                f"{name}={value}" for name, value in _compiler_config().items() if value != self._configured[name]
+            )
+            settings["compilations"] = self._compilations()
         if kernels := [weight for weight in self._trained.values() if weight.dim() in _CHANNELS_LAST]:
             settings["channels_last"] = all(
                 one.is_contiguous(memory_format=_CHANNELS_LAST[one.dim()]) for one in kernels
             )
         if self._autocast is not None:
             settings["autocast"] = str(self._autocast).removeprefix("torch.")
-            settings["loss_scale"] = self._scaler.get_scale() if self._trains else 1.0
+            settings["loss_scale"] = self._scaler.get_scale() if self._scaler else 1.0
         if self._device.type != "cpu":
             settings["device_name"] = torch.get_device_module(self._device).get_device_name(self._device)
         if self._device.type == "cuda":
@@ -354,6 +496,11 @@ class Session:
             versions |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
         return versions
 
+    def _compilations(self) -> int:
+        """How often the code of steps was compiled; where it has several parts, of the one that was most often."""
+        others = self._masked.compiled if self._masked else set()
+        return max(Counter(one.partition("/")[0] for one in _compiled() if one not in others).values(), default=0)
+
     def _take_step(self) -> None:
         """The optimizer's, with the gradients that the weights have."""
         if self._clip is not None:
@@ -374,6 +521,11 @@ class Session:
         else:
             known = ("channels_last=on", "cudnn_benchmark=on", "float32_matmul_precision=high")
             raise BenchlibError(no_such("knob of pytorch", f"{name}={value}", known))
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        """An array on the device; numbers with a fraction are of the session's type."""
+        tensor = torch.tensor(array, device=self._device)
+        return tensor.to(self._type) if tensor.is_floating_point() else tensor
 
     def _place(self, tensor: Tensor) -> Tensor:
         return tensor.to(memory_format=self._layouts[tensor.dim()]) if tensor.dim() in self._layouts else tensor
@@ -407,40 +559,271 @@ class Session:
 
     @contextmanager
     def _restore_untrained(self) -> Iterator[None]:
-        before = {name: tensor.clone() for name, tensor in self._untrained.items()}
+        before = [tensor.clone() for tensor in self._moving]
         yield
-        for name, tensor in self._untrained.items():
-            tensor.copy_(before[name])
+        for tensor, earlier in zip(self._moving, before, strict=True):
+            tensor.copy_(earlier)
 
 
-class _Dropouts(TorchFunctionMode):
+class _Dropping(TorchFunctionMode):
+    """Calls ``drop`` at each dropout of a forward pass, and ``attend`` at each attention that is one operator. Layers
+    of a recurrent operator that drops between them are called one by one.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs, name = kwargs or {}, getattr(function, "__name__", "")
+        if function in (Tensor.backward, torch.autograd.backward, torch.autograd.grad):
+            with patch.object(torch.autograd, "_engine_run_backward", self.see(torch.autograd._engine_run_backward)):
+                return function(*args, **kwargs)
+        return self.substitute(function, name, args, kwargs)
+
+    def see(self, run: Callable) -> Callable:
+        """The way back in this mode, which sees a layer that is computed again there."""
+
+        def seen(*args, **kwargs):
+            with self:
+                return run(*args, **kwargs)
+
+        return seen
+
+    def substitute(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
+        """The result of a function, of which each dropout is this mode's."""
+        if "dropout" in name:
+            return self.drop(function, *args, **kwargs)
+        if name == "scaled_dot_product_attention":
+            return self.attend(function, *args, **kwargs)
+        if name == "multi_head_attention_forward":  # it calls these by their names in its module
+            drop, attend = (partial(*one) for one in ((self.drop, _DROPOUT), (self.attend, _ATTENTION)))
+            with patch.multiple(F, dropout=drop, scaled_dot_product_attention=attend):
+                return function(*args, **kwargs)
+        if name in _RECURRENT:
+            return _recur(function, partial(self.drop, _DROPOUT), *args)
+        return function(*args, **kwargs)
+
+
+class _Dropouts(_Dropping):
     """A record of each call of a function that drops, a module's or a model's own: its name, input and output."""
 
     def __init__(self) -> None:
         super().__init__()
         self.all: list[tuple[str, Tensor, Tensor]] = []
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs, name = kwargs or {}, getattr(function, "__name__", "")
-        if "dropout" in name:
-            given = args[0].clone()  # it may be done in place
-            left = function(*args, **kwargs)
-            self.all.append((name, given, left.clone()))
-            return left
-        if name == "scaled_dot_product_attention":
-            self.all.append((name, *_attention_weights(function, *args, **kwargs)))
+    def drop(self, function: Callable, given: Tensor, *args, **kwargs) -> Tensor:
+        before = given.clone()  # it may be done in place
+        left = function(given, *args, **kwargs)
+        self.all.append((function.__name__, before, left.clone()))
+        return left
+
+    def attend(self, function: Callable, *args, **kwargs) -> Tensor:
+        self.all.append((function.__name__, *_attention_weights(function, *args, **kwargs)))
         return function(*args, **kwargs)
 
 
+class _Masks(_Dropping):
+    """Each dropout multiplies by a mask that ``take`` gives for a shape and a probability."""
+
+    def __init__(self, take: Callable[[Sequence[int], float], Tensor]) -> None:
+        super().__init__()
+        self.take = take
+
+    def drop(
+        self, function: Callable, given: Tensor, p: float = 0.5, training=True, inplace=False, train=True
+    ) -> Tensor:
+        name = function.__name__.rstrip("_")
+        if p == 0 or not (training and train):
+            return given
+        if name not in ("dropout", "feature_dropout", "dropout1d", "dropout2d", "dropout3d"):
+            raise NoMasks(f"its model has {name!r}, which does not multiply by a mask")
+        mask = self.take(given.shape, p)
+        if name != "dropout":  # whole channels, by the first number of each
+            leading = 1 if (name, given.dim()) in (("dropout1d", 2), ("dropout3d", 4)) else 2
+            mask = mask[(slice(None),) * leading + (slice(1),) * (given.dim() - leading)]
+        scaled = mask.to(given.dtype) / (1 - p) if p < 1 else torch.zeros_like(given)
+        return given.mul_(scaled) if inplace or function.__name__.endswith("_") else given * scaled
+
+    def attend(
+        self, function: Callable, query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p=0.0, *args, **kw
+    ) -> Tensor:
+        if dropout_p == 0:
+            return function(query, key, value, attn_mask, dropout_p, *args, **kw)
+        weights, _ = _attention_weights(function, query, key, value, attn_mask, 0.0, *args, **kw)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3) if kw.get("enable_gqa") else value
+        return self.drop(_DROPOUT, weights, dropout_p) @ value
+
+
+class _DrawnMasks(_Masks):
+    """Masks of one forward pass, as they are drawn. A layer that is computed again on the way back finds the random
+    numbers of its first pass, if its model keeps them: by the next one a mask is found again.
+    """
+
+    def __init__(self, draw: Draw, device: torch.device) -> None:
+        super().__init__(self.take_drawn)
+        self.draw, self.device = draw, device
+        self.places: dict[int, int] = {}  # by that random number
+
+    def take_drawn(self, shape: Sequence[int], p: float) -> Tensor:
+        place = self.places.setdefault(int(torch.randint(2**62, ())), len(self.places))
+        return torch.tensor(self.draw(place, tuple(shape), p), device=self.device)
+
+
+class _CompiledWithMasks:
+    """A function compiled once more. Its dropouts take masks, which are buffers of its graphs: each call draws anew."""
+
+    def __init__(self, function: Callable) -> None:
+        def with_masks(batch):  # code of its own: what is compiled of it is no candidate where the other is called
+            return function(batch)
+
+        self.compiled: set[str] = set()  # PyTorch's numbers of what was
+        self.call = torch.compile(with_masks, backend=self.compile, dynamic=False)
+
+    def __call__(self, batch: Any) -> Tensor:
+        recurrent = {name: partial(self.recur, getattr(torch._VF, name)) for name in _RECURRENT}
+        dropouts = {name: self.outside(function) for name, function in vars(F).items() if _drops(name)}
+        with patch.multiple(torch._VF, **recurrent), patch.multiple(F, **dropouts):
+            before = {*_compiled()}
+            result = self.call(batch)
+            self.compiled.update({*_compiled()} - before)
+            return result
+
+    @contextmanager
+    def given(self, draw: Draw, device: torch.device) -> Iterator[None]:
+        """Within it masks are from ``draw``, one forward pass's."""
+        self.drawn = _DrawnMasks(draw, device)
+        yield
+
+    def outside(self, function: Callable) -> Callable:
+        """A function that drops, where it is in no graph: code beside a recurrent operator is not compiled."""
+
+        def drop(*args, **kwargs):
+            if torch.compiler.is_compiling():
+                return function(*args, **kwargs)
+            return self.drawn.substitute(function, function.__name__, args, kwargs)
+
+        return drop
+
+    @torch.compiler.disable
+    def recur(self, operator: Callable, *args) -> tuple[Tensor, ...]:
+        """A recurrent operator, which is in no graph."""
+        return self.drawn.substitute(operator, operator.__name__, args, {})
+
+    def compile(self, graph: torch.fx.GraphModule, inputs: Sequence[Tensor]) -> Callable:
+        """A graph of its code as it is usually compiled, but for the masks."""
+        masks: list[tuple[Tensor, float]] = []
+        copied = torch.fx.Graph()
+        copied.output(copied.graph_copy(graph.graph, {}))
+        plain, passes = torch.fx.GraphModule(graph, copied), {None}
+        self.mask(graph, masks)
+        graph.meta.pop("dynamo_compile_id", None)  # else each buffer would have to be one of the model's
+        from torch._inductor.compile_fx import compile_fx  # eager mode has no need of it
+
+        compiled = compile_fx(graph, inputs)
+
+        def run(*args):
+            if self.drawn in passes:  # once more in this pass, as one module's code for several: its masks are kept
+                with self.drawn:
+                    return plain(*args)
+            passes.clear()
+            passes.add(self.drawn)
+            for mask, p in masks:
+                mask.copy_(self.drawn.take_drawn(mask.shape, p))
+            return compiled(*args)
+
+        return torch.compiler.disable(run) if masks else compiled
+
+    def mask(self, graph: torch.fx.GraphModule, masks: list[tuple[Tensor, float]]) -> None:
+        """Give a graph, and those within it, buffers for the masks of their dropouts, in order."""
+        for node in list(graph.graph.nodes):
+            inner = getattr(graph, node.target) if node.op == "get_attr" else None
+            if isinstance(inner, torch.fx.GraphModule):
+                self.mask(inner, masks)
+            places = _places(node) if node.op == "call_function" else []
+            if not places:
+                continue
+            with graph.graph.inserting_before(node):
+                buffers = []
+                for shape, p, device in places:
+                    mask = torch.zeros(shape, dtype=torch.bool, device=device)
+                    graph.register_buffer(f"mask{len(masks)}", mask)
+                    buffers.append(graph.graph.get_attr(f"mask{len(masks)}"))
+                    masks.append((mask, p))
+                call = graph.graph.call_function(_masked(node.target), (buffers, *node.args), node.kwargs)
+            call.meta = node.meta
+            node.replace_all_uses_with(call)
+            graph.graph.erase_node(node)
+        graph.recompile()
+
+
+def _drops(name: str) -> bool:
+    return "dropout" in name or name == "scaled_dot_product_attention"
+
+
+def _compiled() -> list[str]:
+    """PyTorch's numbers of what it has compiled, such as 2/0: the first time that part 2 was."""
+    done = [one for one in torch._dynamo.utils.get_compilation_metrics() if one.is_forward and not one.fail_type]
+    return [str(one.compile_id) for one in done]
+
+
+def _compiler_config() -> dict[str, Any]:
+    import torch._dynamo
+    import torch._inductor.config  # only where there is a compiler: it takes a second or more
+
+    return torch._dynamo.config.get_config_copy() | torch._inductor.config.get_config_copy()
+
+
+def _masked(function: Callable) -> Callable:
+    """A function whose dropouts take the masks given first."""
+
+    def masked(masks: Sequence[Tensor], *args, **kwargs) -> Any:
+        left = iter(masks)
+        return _Masks(lambda *_: next(left)).substitute(function, function.__name__, args, kwargs)
+
+    return masked
+
+
+def _places(node: torch.fx.Node) -> list[tuple[Sequence[int], float, torch.device]]:
+    """The dropouts of a graph's node: shape, probability and device of each."""
+    found: list[tuple[Sequence[int], float, torch.device]] = []
+
+    def take(shape: Sequence[int], p: float) -> Tensor:
+        mask = torch.zeros(shape, dtype=torch.bool, device=args[0].device)
+        found.append((shape, p, mask.device))
+        return mask
+
+    name = getattr(node.target, "__name__", "")
+    if "dropout" in name or name in (*_RECURRENT, "scaled_dot_product_attention", "multi_head_attention_forward"):
+        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda one: one.meta["example_value"])
+        with args[0].fake_mode:
+            _Masks(take).substitute(node.target, name, args, kwargs)
+    return found
+
+
 def _attention_weights(
-    attend: Callable, query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p=0.0, **others
+    attend: Callable, query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p=0.0, *args, **others
 ) -> tuple[Tensor, Tensor]:
     """The weights of an attention that is one operator, without and with its dropout. They are its output with the
     identity in place of the values.
     """
     length = key.shape[-2]
     identity = torch.eye(length, dtype=value.dtype, device=value.device).expand(*value.shape[:-2], length, length)
-    return tuple(attend(query, key, identity, attn_mask, p, **others) for p in (0.0, dropout_p))
+    return tuple(attend(query, key, identity, attn_mask, p, *args, **others) for p in (0.0, dropout_p))
+
+
+def _recur(operator: Callable, drop: Callable[[Tensor, float], Tensor], *args) -> tuple[Tensor, ...]:
+    """A recurrent operator, which drops between its layers, layer by layer."""
+    before = 2 if isinstance(args[3], bool) else 3  # arguments before the weights; of a packed sequence it has one more
+    given, *sizes = args[: before - 1]
+    weights, bias, layers, p, training, bidirectional, *others = args[before:]
+    if p == 0 or not training or layers == 1:
+        return operator(*args)
+    each, ways, states = len(weights) // layers, 1 + bidirectional, []
+    for layer in range(layers):
+        own = tree_map(lambda state, at=ways * layer: state[at : at + ways], args[before - 1])
+        own_weights = weights[each * layer : each * (layer + 1)]
+        given, *state = operator(given, *sizes, own, own_weights, bias, 1, 0.0, training, bidirectional, *others)
+        states.append(state)
+        if layer < layers - 1:
+            given = drop(given, p)
+    return (given, *map(torch.cat, zip(*states, strict=True)))
 
 
 def _device(name: str) -> torch.device:

@@ -17,6 +17,8 @@ Mixed precision is Keras's: ``mixed_bfloat16``, and ``mixed_float16`` with ``Los
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,10 +34,15 @@ import keras
 import tensorflow as tf
 from keras import layers
 from tensorflow import Tensor
-from tensorflow.python.util import _pywrap_util_port  # private: nothing public says whether oneDNN is in force
+
+# Private, as nothing public says: callbacks of operations, whether they are deterministic, a profiler, oneDNN.
+from tensorflow.python.eager import context
+from tensorflow.python.framework import config, op_callbacks
+from tensorflow.python.profiler import profiler_v2
+from tensorflow.python.util import _pywrap_util_port
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 TITLE = "TensorFlow"
@@ -53,8 +60,9 @@ NEEDS = (
     },
 )
 MODES = ("graph", "eager", "graph-xla")
-PRECISIONS = ("fp32", "bf16", "fp16")
+PRECISIONS = ("fp32", "bf16", "fp16", "fp64")
 VARIABLES = ("TF_", "TENSORFLOW", "KERAS", "XLA_FLAGS")
+CHANGING = ("launching_threads", "loss_scale")
 KNOBS = (
     {
         "name": "TF_FORCE_GPU_ALLOW_GROWTH",
@@ -70,7 +78,7 @@ KNOBS = (
 )
 
 _MIB = 2**20
-_POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
+_POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16", "fp64": "float64"}
 _NAMES = {  # Keras's name of a variable to the workload's, where they differ
     "kernel": "weight",
     "embeddings": "weight",
@@ -80,6 +88,7 @@ _NAMES = {  # Keras's name of a variable to the workload's, where they differ
     "moving_variance": "running_var",
 }
 _DROPS = ((tf.nn, "dropout"), (tf.nn.experimental, "stateless_dropout"), (tf.nn.experimental, "general_dropout"))
+_UNCOUNTED = ("Einsum", "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3")  # products for which we have no formula
 
 
 class Session:
@@ -95,6 +104,9 @@ class Session:
         self._device = _select_device(device)
         self._mode = mode
         self._half = precision == "fp16"
+        self._step: Any = None
+        self._optimizer: Any = None
+        keras.config.set_floatx("float64" if precision == "fp64" else "float32")
         keras.config.set_dtype_policy(_POLICIES[precision])
         keras.utils.set_random_seed(seed)  # for dropout only: weights and batches come from files
 
@@ -102,6 +114,7 @@ class Session:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for TensorFlow."""
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
+        self._name = workload.name
         self._module, self._targets, training = module, workload.targets, not workload.evaluates
         self._model = model = module.build(values)
         every = {layout.name: layout for layout in _layouts(model)}
@@ -113,14 +126,15 @@ class Session:
         check_trained(f"{workload.name} in tensorflow", workload.weights(values), self._trained)
         weights = [variable.value for variable in self._trained.values()]
         if self._trains:
-            self._optimizer = optimizer = module.optimizer(model, values, learning_rate)
+            optimizer = module.optimizer(model, values, learning_rate)
             if self._half:
-                self._optimizer = optimizer = keras.optimizers.LossScaleOptimizer(
+                optimizer = keras.optimizers.LossScaleOptimizer(
                     optimizer, initial_scale=LOSS_SCALE, dynamic_growth_steps=2000
                 )
             optimizer.build([*self._trained.values()])
+            self._optimizer = optimizer
             # Each of its variables is the same number everywhere, at the start.
-            self._start = [(one, float(np.ravel(one.numpy())[0])) for one in optimizer.variables]
+            self._start = [(one, np.ravel(one.numpy())[0]) for one in optimizer.variables]
             factor = GRADIENT_SCALE if self._half else 1.0
 
             def update(gradients: dict[str, Tensor]) -> None:
@@ -158,6 +172,13 @@ class Session:
             def gradients(batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
                 return output_and_gradients(batch)[1]
 
+        def forward(inputs: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
+            return model(*inputs, training=True)
+
+        self._plain = {"step": step, "gradients": gradients, "outputs": forward}
+        self._masked = {name: self._compile(_with_masks(function)) for name, function in self._plain.items()}
+        self._places: dict[tuple, list[tuple[tuple[int, ...], float]]] = {}
+        self._training = training
         self._step = self._compile(step)
         self._of_step = not self._trains and backward  # the measured step is the compared one
         self._gradients = self._compile(gradients)
@@ -172,22 +193,22 @@ class Session:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for tensorflow", self._shapes, {name: array.shape for name, array in weights.items()})
         for name, layout in self._layouts.items():
-            layout.variable.assign(layout.to_framework(np.asarray(weights[name], np.float32)))
+            layout.variable.assign(layout.to_framework(np.asarray(weights[name], keras.config.floatx())))
         if self._trains:
             for variable, number in self._start:
-                variable.assign(tf.fill(variable.shape, tf.cast(number, variable.dtype)))
+                variable.assign(tf.fill(variable.shape, number))
             if self._half:
                 self._optimizer.dynamic_scale.assign(loss_scale)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """The model's state now, as float32 copies."""
+        """The model's state now, as copies in float32 (in ``fp64``: float64)."""
         return {name: layout.to_workload(layout.variable.numpy()) for name, layout in self._layouts.items()}
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
         """A batch on the device, images with the channels innermost: the sample's arrays, whole numbers as int32; or
         (input, gradient of the output).
         """
-        return tuple(tf.constant(_channels_last(np.asarray(array))) for array in arrays)
+        return tuple(tf.constant(_channels_last(_as_floatx(array))) for array in arrays)
 
     def step(self, batch: tuple[Tensor, ...]) -> Tensor:
         """Queue one step; return its loss (an operator: its output)."""
@@ -211,9 +232,7 @@ class Session:
         return tuple(map(self.to_numpy, outputs))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
-        """The predictions for a batch's inputs, in evaluation behaviour."""
-        if self._predict is None:
-            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        """The result of the file's ``predict`` for a batch's inputs, in evaluation behaviour."""
         return self._predict(batch[: -self._targets]).numpy()
 
     def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
@@ -225,11 +244,12 @@ class Session:
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
-        scale = self._optimizer.dynamic_scale.numpy() if self._half else np.float32(1)
-        ready = [
-            {name: tf.constant(self._layouts[name].to_framework(array) * scale) for name, array in one.items()}
-            for one in gradients
-        ]
+        scale = self._optimizer.dynamic_scale.numpy() if self._half else 1
+
+        def ready_one(name: str, array: np.ndarray) -> Tensor:
+            return tf.constant(_as_floatx(self._layouts[name].to_framework(array) * scale))
+
+        ready = [{name: ready_one(name, array) for name, array in one.items()} for one in gradients]
         for number in range(steps):
             self._update(ready[number % len(ready)])
 
@@ -237,16 +257,101 @@ class Session:
         """The input and the output of each dropout of a forward pass and, in training, of the loss. The model's own
         code runs in eager mode for this, because nothing can look into a graph.
         """
-        with self._restore_untrained(), _record_dropouts() as seen:
+        seen: list[tuple[str, Tensor, Tensor]] = []
+
+        def record(name: str, drop: Callable[[], Tensor], x: Tensor, *_: Any) -> Tensor:
+            left = drop()
+            seen.append((name, x, left))
+            return left
+
+        with self._restore_untrained(), _drop_by(record):
             if training:
                 self._module.loss(self._model, batch)
             else:
                 self._model(*batch[: -self._targets], training=False)
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
+    @contextmanager
+    def given_masks(self, draw: Draw) -> Iterator[None]:
+        """Within it, every dropout takes a mask of ``draw``. In a graph masks are inputs of a function of its own."""
+
+        def masked(name: str) -> Callable:
+            def call(batch: tuple[Tensor, ...]) -> Any:
+                images = any(len(field.shape) == 4 for field in batch)  # four dimensions of others are an attention's
+                masks = []
+                for place, (shape, p) in enumerate(self._places_of(name, batch)):
+                    if images and len(shape) == 4:
+                        masks.append(_channels_last(draw(place, (shape[0], shape[3], *shape[1:3]), p)))
+                    else:
+                        masks.append(draw(place, shape, p))
+                return self._masked[name](batch, [tf.constant(mask) for mask in masks])
+
+            return call
+
+        usual = self._step, self._gradients, self._outputs
+        self._step, self._gradients = masked("step"), masked("gradients")
+        self._outputs = {**self._outputs, True: masked("outputs")}
+        try:
+            yield
+        finally:
+            self._step, self._gradients, self._outputs = usual
+
+    def layers(self, batch: tuple[Tensor, ...]) -> list[tuple[str, np.ndarray]]:
+        """The input and the output, before its activation, of each layer with weights, and the loss of training."""
+        whole = "" if self._trains else self._name  # an operator is a layer of its own
+        names = {id(layout.layer): layout.name.rpartition(".")[0] or whole for layout in self._layouts.values()}
+        seen: list[tuple[str, np.ndarray]] = []
+        usual = keras.Layer.__call__
+
+        def call(layer: keras.Layer, *arguments: Any, **named: Any) -> Any:
+            name = names.get(id(layer))
+            if not name:
+                return usual(layer, *arguments, **named)
+            given = self.to_numpy((*arguments, *named.values())[0])
+            if image := getattr(layer, "image", None):
+                given = np.moveaxis(given.reshape(-1, *image), -1, 1).reshape(given.shape)
+            seen.append((f"input of {name}", given))
+            with _before_activation(layer) as before:
+                output = usual(layer, *arguments, **named)
+            first = before or tf.nest.flatten(output)
+            seen.append((f"output of {name}", self.to_numpy(first[0])))
+            return output
+
+        with self._restore_untrained(), _operation_by_operation():
+            keras.Layer.__call__ = call
+            try:
+                if self._trains:
+                    loss = self._module.loss(self._model, batch)
+                    seen.append(("loss", self.to_numpy(loss)))
+                else:
+                    self._model(*batch[: -self._targets], training=self._training)
+            finally:
+                keras.Layer.__call__ = usual
+        return seen
+
+    def multiply_adds(self, batch: tuple[Tensor, ...]) -> float | None:
+        """The multiply-adds of one step: of each operation by its shapes, as TensorFlow runs the step one by one."""
+        found: list[float | None] = []
+
+        def count(kind: str | bytes, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any], *_: Any) -> None:
+            found.append(_multiply_adds(tf.compat.as_str(kind), inputs, outputs))
+
+        optimizers: list[Any] = self._optimizer.variables if self._optimizer else []
+        variables = [*(layout.variable for layout in self._layouts.values()), *optimizers]
+        before = [variable.numpy() for variable in variables]
+        with _operation_by_operation():
+            op_callbacks.add_op_callback(count)
+            try:
+                self._plain["step"](batch)
+            finally:
+                op_callbacks.remove_op_callback(count)
+        for variable, array in zip(variables, before, strict=True):
+            variable.assign(array)
+        return None if None in found else float(sum(found))
+
     def to_numpy(self, value: Tensor) -> np.ndarray:
-        """A tensor that the model handed out, such as the result of :meth:`step`, as a float32 copy. Images have their
-        channels first, as in the arrays for :meth:`put`.
+        """A tensor that the model handed out, such as the result of :meth:`step`, as a copy in float32 (in ``fp64``:
+        float64). Images have their channels first, as in the arrays for :meth:`put`.
         """
         return _channels_first(_copy(value))
 
@@ -261,17 +366,29 @@ class Session:
             "cores": len(os.sched_getaffinity(0)),
             "intra_op_parallelism": tf.config.threading.get_intra_op_parallelism_threads(),
             "inter_op_parallelism": tf.config.threading.get_inter_op_parallelism_threads(),
-            "launching_threads": sum(name.startswith("tf_Compute") for name in names),
             "onednn": _pywrap_util_port.IsMklEnabled(),
             "jit": tf.config.optimizer.get_jit() or "off",
+            "optimizer_options": json.dumps(tf.config.optimizer.get_experimental_options(), sort_keys=True),
+            "floatx": keras.config.floatx(),
+            "dtype_policy": keras.config.dtype_policy().name,
+            "functions_run_eagerly": tf.config.functions_run_eagerly(),
+            "operation_callbacks": len(context.context().op_callbacks),  # such as those that look for NaN
+            "deterministic_operations": config.is_op_determinism_enabled(),
+            "synchronous": tf.config.experimental.get_synchronous_execution(),
+            "log_device_placement": tf.debugging.get_log_device_placement(),
+            "profiler": profiler_v2._profiler is not None,
             "device": self._device,
         }
+        if launching := sum(name.startswith("tf_Compute") for name in names):
+            settings["launching_threads"] = launching  # which TensorFlow starts with its first operation
+        if hasattr(self._step, "experimental_get_tracing_count"):
+            settings["compilations"] = self._step.experimental_get_tracing_count()
         if self._device == "GPU":
             settings["tf32"] = tf.config.experimental.tensor_float_32_execution_enabled()
         policy = keras.config.dtype_policy()
         if policy.compute_dtype != policy.variable_dtype:
             settings["mixed_precision"] = policy.compute_dtype
-            scaled = self._trains and self._half
+            scaled = self._optimizer and self._half
             settings["loss_scale"] = float(self._optimizer.dynamic_scale.numpy()) if scaled else 1.0
         return settings
 
@@ -295,6 +412,25 @@ class Session:
             return function
         return tf.function(function, autograph=False, jit_compile=True if self._mode == "graph-xla" else None)
 
+    def _places_of(self, name: str, batch: tuple[Tensor, ...]) -> list[tuple[tuple[int, ...], float]]:
+        """Shape and probability of each dropout in a forward pass with batches of these shapes."""
+        key = name == "outputs", *(tuple(field.shape) for field in batch)
+        if key not in self._places:
+            seen: list[tuple[tuple[int, ...], float]] = []
+
+            def look(name: str, drop: Callable[[], Tensor], x: Tensor, p: float, _: Any) -> Tensor:
+                if p > 0:
+                    seen.append((tuple(x.shape), float(p)))
+                return x
+
+            with self._restore_untrained(), _drop_by(look):
+                if name != "outputs" and self._trains:
+                    self._module.loss(self._model, batch)
+                else:
+                    self._plain[name](batch)
+            self._places[key] = seen
+        return self._places[key]
+
     @contextmanager
     def _restore_untrained(self) -> Iterator[None]:
         before = [variable.numpy() for variable in self._untrained]
@@ -308,7 +444,7 @@ class _Layout:
 
     def __init__(self, path: str, variable: keras.Variable, layer: keras.Layer) -> None:
         self.name = f"{path}{_NAMES.get(variable.name, variable.name)}"
-        self.variable = variable
+        self.variable, self.layer = variable, layer
         recurrent = not getattr(layer, "as_cudnn", True)
         self._gates = layer.gates if recurrent else ()
         self._turned = len(variable.shape) > 1 and (recurrent or isinstance(layer, layers.Conv2D | layers.Dense))
@@ -362,7 +498,12 @@ def _layers_of(layer: keras.Layer) -> Iterator[tuple[str, keras.Layer]]:
 
 
 def _copy(value: Tensor) -> np.ndarray:
-    return tf.cast(value, tf.float32).numpy().copy()
+    return tf.cast(value, keras.config.floatx()).numpy().copy()
+
+
+def _as_floatx(array: np.ndarray) -> np.ndarray:
+    array = np.asarray(array)
+    return array.astype(keras.config.floatx(), copy=False) if array.dtype.kind == "f" else array
 
 
 def _dense(gradients: Sequence[Tensor | tf.IndexedSlices]) -> list[Tensor]:
@@ -370,26 +511,99 @@ def _dense(gradients: Sequence[Tensor | tf.IndexedSlices]) -> list[Tensor]:
 
 
 @contextmanager
-def _record_dropouts() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
-    """Record each call of a function that drops, a layer's or a model's own: its name, its input and its output."""
-    seen: list[tuple[str, Tensor, Tensor]] = []
+def _drop_by(by: Callable) -> Iterator[None]:
+    """Have ``by`` called in place of each function that drops, a layer's or a model's own: with its name, a call of it
+    as usual, its input, its probability and the shape of its mask where that is given.
+    """
 
-    def watched(name: str, drop: Callable) -> Callable:
-        def dropping(x: Tensor, *arguments: Any, **named: Any) -> Tensor:
-            left = drop(x, *arguments, **named)
-            seen.append((name, x, left))
-            return left
+    def replaced(name: str, drop: Callable) -> Callable:
+        def dropping(x: Tensor, rate: float, *arguments: Any, **named: Any) -> Tensor:
+            return by(name, lambda: drop(x, rate, *arguments, **named), x, rate, named.get("noise_shape"))
 
         return dropping
 
     before = [(module, name, getattr(module, name)) for module, name in _DROPS]
     for module, name, drop in before:
-        setattr(module, name, watched(name, drop))
+        setattr(module, name, replaced(name, drop))
     try:
-        yield seen
+        with _operation_by_operation():
+            yield
     finally:
         for module, name, drop in before:
             setattr(module, name, drop)
+
+
+def _with_masks(function: Callable) -> Callable:
+    """The same function with masks as a second argument, which its dropouts take in turn."""
+
+    def with_masks(batch: tuple[Tensor, ...], masks: Sequence[Tensor]) -> Any:
+        left = list(masks)
+
+        def take(name: str, drop: Callable[[], Tensor], x: Tensor, p: float, shape: Sequence[int] | None) -> Tensor:
+            if p == 0:
+                return x
+            if not left:
+                raise NoMasks("its dropouts are not the same ones in each pass")
+            mask = left.pop(0)
+            if shape is not None:  # whole channels, by the first number of each
+                mask = tf.slice(mask, [0] * len(mask.shape), shape)
+            return x * tf.cast(mask, x.dtype) / (1 - p)
+
+        with _drop_by(take):
+            found = function(batch)
+        if left:
+            raise NoMasks("a dropout is in a loop, which a graph has once for all its rounds")
+        return found
+
+    return with_masks
+
+
+@contextmanager
+def _operation_by_operation() -> Iterator[None]:
+    """Functions that a model's file has compiled run as they are written."""
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(before)
+
+
+@contextmanager
+def _before_activation(layer: keras.Layer) -> Iterator[list[Tensor]]:
+    """The numbers that a layer gives to its own activation, which elsewhere is no part of the layer."""
+    given: list[Tensor] = []
+    activation = getattr(layer, "activation", None)
+    if activation is None:
+        yield given
+        return
+
+    def keep(x: Tensor) -> Tensor:
+        given.append(x)
+        return activation(x)
+
+    layer.activation = keep
+    try:
+        yield given
+    finally:
+        layer.activation = activation
+
+
+def _multiply_adds(kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> float | None:
+    """Those of an operation that is a product or a convolution, else 0; None if there is no formula for it."""
+    if kind in _UNCOUNTED:
+        return None
+    if kind == "MatMul" or kind.startswith("BatchMatMul"):
+        *several, _, _ = inputs[0].shape
+        return math.prod(outputs[0].shape) * math.prod(inputs[0].shape) / math.prod(several) / outputs[0].shape[-2]
+    if kind.startswith(("Conv", "DepthwiseConv")):
+        through = inputs[2] if "Backprop" in kind else outputs[0]
+        kernel = outputs[0] if "BackpropFilter" in kind else inputs[1]
+        return math.prod(through.shape) * math.prod(kernel.shape[: -2 if kind.startswith("Depthwise") else -1])
+    if kind == "BlockLSTM" or kind == "BlockLSTMGrad":
+        _, x, _, _, weight, *_ = inputs  # (length, batch, inputs), (inputs + units, 4 * units)
+        return math.prod(x.shape[:2]) * math.prod(weight.shape) * (1 if kind == "BlockLSTM" else 2)
+    return 0
 
 
 def _select_device(device: str) -> str:

@@ -95,7 +95,12 @@ def taps(size: int, kernel: int, padding: int, stride: int = 1) -> int:
     (10, 6, 5)
     """
     starts = range(-padding, size + padding - kernel + 1, stride)
+    if _padded:
+        return len(starts) * kernel
     return sum(_inside(starts, tap, size) for tap in range(kernel))
+
+
+_padded = []  # type: list[bool]  # not empty: multiply-adds with the padding count, as frameworks count them
 
 
 def _inside(starts: range, tap: int, size: int) -> int:
@@ -146,9 +151,8 @@ class Gate:
     settings: Mapping[str, tuple[Any, str]] = field(default_factory=dict)  # hyperparameters: value, and why
     batch_size: int | None = None  # None: the gate's own, which is small
     learning_rate: float | None = None  # None: half the workload's own
-    trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
-    # does it make rounding grow from step to step? Then a trial takes one step, and tolerances are larger (see
-    # ``equivalence.tolerances``). A longer training gives it the reference's weights before each step
+    # does it make rounding grow from step to step? Then a trial takes one step, and a longer training gives it the
+    # reference's weights before each step
     fed: bool = False
 
     @property
@@ -226,6 +230,21 @@ class Workload:
             return None
         forward_only = values.get("passes") == "forward"
         return self.work(values) if forward_only else self.work(values).times(BACKWARD)
+
+    def declared_multiply_adds(self, values: Values) -> tuple[float, float] | None:
+        """The least and the most multiply-adds of a step for a sample that a framework may count; None where its work
+        is not declared. Least: no layer needs the gradient of its inputs. Most: padding counts, too.
+        """
+        forward_only = values.get("passes") == "forward"
+        work = self.step_work(values)
+        if work is None:
+            return None
+        _padded.append(True)
+        try:
+            most = self.step_work(values)
+        finally:
+            _padded.clear()
+        return (1.0 if forward_only else 2 / BACKWARD) * work.multiply_adds, most.multiply_adds if most else 0.0
 
     def held(self, values: Values) -> float:
         """The least numbers of a sample that a step has in memory at once. Those of an operator are its inputs and

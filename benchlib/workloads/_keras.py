@@ -4,6 +4,7 @@ the workloads that use them.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
@@ -16,6 +17,11 @@ def built(model: keras.Model, *inputs: keras.KerasTensor) -> keras.Model:
     """The model, with its weights made for such inputs."""
     model(*inputs)
     return model
+
+
+def gelu(x: Tensor) -> Tensor:
+    """``tf.nn.gelu``, whose constant is of single precision: in double precision it is a formula."""
+    return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2))) if x.dtype == tf.float64 else tf.nn.gelu(x)
 
 
 class DenseOfImage(layers.Dense):
@@ -59,10 +65,12 @@ class Conv2D(layers.Conv2D):
 
 class BatchNormalization(layers.BatchNormalization):
     """``layers.BatchNormalization`` as the one operator that TensorFlow has for it. Its running variance is that of a
-    sample (a sum over one number less), as PyTorch's.
+    sample (a sum over one number less), as PyTorch's. That operator has no double precision: there it is a formula.
     """
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:  # (batch, height, width, channels)
+        if inputs.dtype == tf.float64:
+            return self.written_out(inputs, training)
         outputs, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
             x=inputs,
             scale=self.gamma.value,
@@ -77,6 +85,15 @@ class BatchNormalization(layers.BatchNormalization):
             self.moving_mean.assign(mean)
             self.moving_variance.assign(variance)
         return outputs
+
+    def written_out(self, x: Tensor, training: bool) -> Tensor:
+        mean, variance = self.moving_mean.value, self.moving_variance.value
+        if training:
+            mean, variance = tf.nn.moments(x, (0, 1, 2))
+            numbers = tf.cast(tf.size(x[..., 0]), x.dtype)
+            for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance * numbers / (numbers - 1))):
+                moving.assign(self.momentum * moving.value + (1 - self.momentum) * now)
+        return tf.nn.batch_normalization(x, mean, variance, self.beta.value, self.gamma.value, self.epsilon)
 
 
 class _Recurrent(layers.Layer):
@@ -153,7 +170,8 @@ class GRU(_Recurrent):
 
 class LSTM(_Recurrent):
     """An LSTM layer over (length, batch, inputs), as the one operator that TensorFlow has for it on the CPU;
-    ``layers.LSTM`` is a loop there. It computes in fp32 where it is given bf16, for which it is not made.
+    ``layers.LSTM`` is a loop there. It computes in fp32 where it is given bf16, for which it is not made. For double
+    precision it is not made either: there the layer is a loop.
     """
 
     gates, mode = (0, 2, 1, 3), "lstm"  # entry, new, forget, exit
@@ -161,7 +179,21 @@ class LSTM(_Recurrent):
     def call(self, x: Tensor) -> Tensor:
         """The outputs (length, batch, units)."""
         state = tf.zeros((tf.shape(x)[1], self.units), x.dtype)
-        return self.of_cudnn(x, state) if self.as_cudnn else self.in_one(x)
+        if self.as_cudnn:
+            return self.of_cudnn(x, state)
+        return self.scanned(x, state) if x.dtype == tf.float64 else self.in_one(x)
+
+    def scanned(self, x: Tensor, first: Tensor) -> Tensor:
+        weight_ih, weight_hh, bias_ih, bias_hh = self.weights_as(x.dtype)
+
+        def step(before: tuple[Tensor, Tensor], given: Tensor) -> tuple[Tensor, Tensor]:
+            state, cell = before
+            gates = tf.matmul(given, weight_ih) + tf.matmul(state, weight_hh) + bias_ih + bias_hh
+            entry, new, forget, exit_ = tf.split(gates, 4, axis=1)
+            cell = tf.sigmoid(forget) * cell + tf.sigmoid(entry) * tf.tanh(new)
+            return tf.sigmoid(exit_) * tf.tanh(cell), cell  # (batch, units) each
+
+        return tf.scan(step, x, (first, first))[0]
 
     def in_one(self, x: Tensor) -> Tensor:
         dtype = tf.float16 if x.dtype == tf.float16 else tf.float32
@@ -214,7 +246,7 @@ class SGD(keras.optimizers.Optimizer):
 class AdamW(keras.optimizers.Optimizer):
     """Adam, with decoupled ``weight_decay`` if there is one; epsilon is added after the bias is corrected, as in
     PyTorch. ``keras.optimizers.Adam`` and its ``AdamW`` add it before, and work the correction and the learning rate
-    out anew for each weight.
+    out anew for each weight. Gradients are clipped as in PyTorch, too.
     """
 
     def __init__(self, learning_rate: Any, epsilon: float, weight_decay: float = 0.0, **named: Any) -> None:
@@ -228,11 +260,20 @@ class AdamW(keras.optimizers.Optimizer):
             self.squares = self.add_optimizer_variables(variables, "square")
 
     def apply(self, grads: list[Tensor], trainable_variables: list[keras.Variable] | None = None) -> None:
-        step = tf.cast(self.iterations.value + 1, tf.float32)
-        self.beta_1_power, self.beta_2_power = tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
+        step = tf.cast(self.iterations.value + 1, keras.config.floatx())
+        beta_1, beta_2 = (tf.constant(beta, step.dtype) for beta in (self.beta_1, self.beta_2))
+        self.beta_1_power, self.beta_2_power = tf.pow(beta_1, step), tf.pow(beta_2, step)
         # The operator adds epsilon before the bias is corrected: so it comes out the same.
         self.epsilon_before = self.epsilon * tf.sqrt(1 - self.beta_2_power)
         super().apply(grads, trainable_variables)
+
+    def _clip_gradients(self, grads: list[Tensor]) -> list[Tensor]:
+        """Keras's divides by the norm; PyTorch's ``clip_grad_norm_`` adds 1e-6 to it."""
+        if not self.global_clipnorm:
+            return super()._clip_gradients(grads)
+        norm = tf.sqrt(tf.add_n([tf.reduce_sum(tf.square(gradient)) for gradient in grads]))
+        factor = tf.minimum(self.global_clipnorm / (norm + 1e-6), 1.0)
+        return [gradient * tf.cast(factor, gradient.dtype) for gradient in grads]
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         place = self._get_variable_index(variable)

@@ -91,7 +91,7 @@ def loss(model: nnx.Module, batch: tuple[Array, ...]) -> Array:
     All arrays of dtype int32.
     """
     tokens, segments, places, follows, labels = batch
-    words, next_sentence = (logits.astype("float32") for logits in model(tokens, segments, places))
+    words, next_sentence = (logits.astype(float) for logits in model(tokens, segments, places))
     of_words = optax.softmax_cross_entropy_with_integer_labels(words, jnp.maximum(labels, 0))
     of_sentences = optax.softmax_cross_entropy_with_integer_labels(next_sentence, follows)
     return of_words.mean(where=labels != -1) + of_sentences.mean()
@@ -100,8 +100,9 @@ def loss(model: nnx.Module, batch: tuple[Array, ...]) -> Array:
 def optimizer(values: Values, learning_rate: float) -> optax.GradientTransformation:
     """AdamW, with decay of matrices only; the learning rate rises linearly for ``warm_up`` steps, then stays."""
     steps = values["warm_up"]
+    rate = optax.linear_schedule(learning_rate / steps, learning_rate, steps - 1)
     return optax.adamw(
-        optax.linear_schedule(learning_rate / steps, learning_rate, steps - 1),
+        lambda count: rate(count.astype(float)),  # an int32 would make it a float32 in fp64, too
         eps=values["epsilon"],
         weight_decay=values["weight_decay"],
         mask=lambda weights: jax.tree.map(lambda weight: weight.ndim > 1, weights),

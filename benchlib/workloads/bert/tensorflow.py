@@ -10,7 +10,7 @@ from keras import layers
 from tensorflow import Tensor
 
 from benchlib.workloads import Values
-from benchlib.workloads._keras import AdamW, built
+from benchlib.workloads._keras import AdamW, built, gelu
 from benchlib.workloads.bert.workload import EPSILON
 
 
@@ -34,7 +34,7 @@ class Layer(layers.Layer):
 
     def call(self, x: Tensor, unseen: Tensor) -> Tensor:
         x = self.norm1(x + self.dropout2(self.attention(x, unseen)))
-        return self.norm2(x + self.dropout3(self.outer(tf.nn.gelu(self.inner(x)))))
+        return self.norm2(x + self.dropout3(self.outer(gelu(self.inner(x)))))
 
     def attention(self, x: Tensor, unseen: Tensor) -> Tensor:
         _, length, hidden = x.shape
@@ -73,7 +73,7 @@ class Model(keras.Model):
         for layer in self.layers_:
             x = layer(x, unseen)
         masked = tf.gather(x, places, axis=1, batch_dims=1)  # (batch, masked, hidden)
-        masked = self.guess_norm(tf.nn.gelu(self.guess(masked)))
+        masked = self.guess_norm(gelu(self.guess(masked)))
         words = tf.tensordot(masked, self.words.embeddings, [[2], [1]]) + self.guess_bias  # (batch, masked, words)
         return words, self.follows(self.pool(x[:, 0]))
 
@@ -85,7 +85,7 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
         self.learning_rate, self.steps = learning_rate, steps
 
     def __call__(self, step: Tensor) -> Tensor:  # from 0
-        return self.learning_rate * tf.minimum(1.0, (tf.cast(step, tf.float32) + 1) / self.steps)
+        return self.learning_rate * tf.minimum((tf.cast(step, keras.config.floatx()) + 1) / self.steps, 1.0)
 
 
 def build(values: Values) -> keras.Model:
@@ -99,10 +99,11 @@ def loss(model: keras.Model, batch: tuple[Tensor, ...]) -> Tensor:
     All arrays of dtype int32.
     """
     tokens, segments, places, follows, labels = batch
-    words, next_sentence = (tf.cast(logits, tf.float32) for logits in model(tokens, segments, places, training=True))
+    dtype = keras.config.floatx()
+    words, next_sentence = (tf.cast(logits, dtype) for logits in model(tokens, segments, places, training=True))
     of_words = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(labels, 0), words)
     of_sentences = tf.nn.sparse_softmax_cross_entropy_with_logits(follows, next_sentence)
-    counted = tf.cast(labels != -1, tf.float32)
+    counted = tf.cast(labels != -1, dtype)
     return tf.reduce_sum(of_words * counted) / tf.reduce_sum(counted) + tf.reduce_mean(of_sentences)
 
 

@@ -133,9 +133,7 @@ WORKLOAD = Workload(
     learning_rate=5e-4,
     metric="accuracy",
     metric_name="accuracy of masked test words",
-    gate=Gate(
-        {"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY, "warm_up": WARM_UP}, trials=2
-    ),
+    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY, "warm_up": WARM_UP}),
     exercises={
         "padding": Exercise(lambda samples: samples["tokens"][:, -1] == 0, shortened),
         "a pair of full length": Exercise(lambda samples: samples["tokens"][:, -1] != 0),

@@ -54,7 +54,7 @@ def loss(model: Model, batch: tuple[Array, ...]) -> Array:
     dtype int32.
     """
     features, edges, weights, labels = batch
-    logits = model(features, edges, weights)[0].astype("float32")
+    logits = model(features, edges, weights)[0].astype(float)
     entropies = optax.softmax_cross_entropy_with_integer_labels(logits, jnp.maximum(labels[0], 0))
     entropy = entropies.mean(where=labels[0] != -1)
     return entropy + model.penalty / 2 * sum(

@@ -59,9 +59,9 @@ def loss(model: Model, batch: tuple[Tensor, ...]) -> Tensor:
     dtype int32.
     """
     features, edges, weights, labels = batch
-    logits = tf.cast(model(features, edges, weights, training=True), tf.float32)
+    logits = tf.cast(model(features, edges, weights, training=True), keras.config.floatx())
     entropies = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(labels, 0), logits)
-    counted = tf.cast(labels != -1, tf.float32)
+    counted = tf.cast(labels != -1, keras.config.floatx())
     entropy = tf.reduce_sum(entropies * counted) / tf.reduce_sum(counted)
     return entropy + model.penalty / 2 * sum(
         tf.reduce_sum(tf.square(weight.value)) for weight in model.conv1.trainable_variables

@@ -32,7 +32,7 @@ def build(values: Values) -> Model:
 def loss(model: nnx.Module, batch: tuple[Array, Array]) -> Array:
     """Mean cross entropy of a batch: tokens and labels, both of dtype int32."""
     tokens, labels = batch
-    logits = model(tokens).astype("float32")
+    logits = model(tokens).astype(float)
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 

@@ -68,7 +68,7 @@ WORKLOAD = Workload(
     learning_rate=0.001,
     metric="accuracy",
     thresholds={"imdb": 0.82, "digits_sequence": 0.80},
-    gate=Gate({"epsilon": LARGE_EPSILON}, trials=2),
+    gate=Gate({"epsilon": LARGE_EPSILON}),
     exercises={
         "padding": Exercise(lambda samples: samples["tokens"][:, 0] == 0, shortened),
         # the last place of every sequence has a token; of these the first has one, too

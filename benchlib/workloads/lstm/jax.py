@@ -61,7 +61,7 @@ def build(values: Values) -> Model:
 def loss(model: nnx.Module, batch: tuple[Array, ...]) -> Array:
     """Mean cross entropy of a batch: tokens, lengths and labels, all of dtype int32."""
     tokens, lengths, labels = batch
-    logits = model(tokens, lengths).astype("float32")
+    logits = model(tokens, lengths).astype(float)
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 

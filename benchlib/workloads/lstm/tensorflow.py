@@ -61,7 +61,7 @@ def build(values: Values) -> keras.Model:
 def loss(model: keras.Model, batch: tuple[Tensor, ...]) -> Tensor:
     """Mean cross entropy of a batch: tokens, lengths and labels, all of dtype int32."""
     tokens, lengths, labels = batch
-    logits = tf.cast(model(tokens, lengths, training=True), tf.float32)
+    logits = tf.cast(model(tokens, lengths, training=True), keras.config.floatx())
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
 
 

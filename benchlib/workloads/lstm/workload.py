@@ -72,7 +72,7 @@ WORKLOAD = Workload(
     learning_rate=0.001,
     metric="accuracy",
     thresholds={"imdb": 0.84, "digits_sequence": 0.80},
-    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}, trials=2),
+    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}),
     exercises={
         "padding": Exercise(lambda samples: samples["lengths"] < samples["tokens"].shape[1], shortened),
         # the first place of every sequence has a token; of these the last has one, too

@@ -75,7 +75,7 @@ def build(values: Values) -> Model:
 def loss(model: nnx.Module, batch: tuple[Array, Array]) -> Array:
     """Mean cross entropy of a batch: images, and labels of dtype int32."""
     images, labels = batch
-    logits = model(images).astype("float32")
+    logits = model(images).astype(float)
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 

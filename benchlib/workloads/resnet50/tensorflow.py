@@ -69,7 +69,7 @@ def build(values: Values) -> keras.Model:
 def loss(model: keras.Model, batch: tuple[Tensor, Tensor]) -> Tensor:
     """Mean cross entropy of a batch: images, and labels of dtype int32."""
     images, labels = batch
-    logits = tf.cast(model(images, training=True), tf.float32)
+    logits = tf.cast(model(images, training=True), keras.config.floatx())
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
 
 

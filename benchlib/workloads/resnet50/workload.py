@@ -109,7 +109,6 @@ WORKLOAD = Workload(
         {"norm_bias": NORM_BIAS, "weight_decay": LARGE_DECAY},
         batch_size=16,
         learning_rate=CAREFUL_RATE,
-        trials=4,
         fed=True,
     ),
     settled={

@@ -55,14 +55,24 @@ def build(values: Values) -> Model:
 def loss(model: nnx.Module, batch: tuple[Array, ...]) -> Array:
     """Mean cross entropy of the words, those with label -1 left out; all arrays of dtype int32."""
     source, lengths, target, labels = batch
-    logits = model(source, lengths, target).astype("float32")
+    logits = model(source, lengths, target).astype(float)
     entropies = optax.softmax_cross_entropy_with_integer_labels(logits, jnp.maximum(labels, 0))
     return entropies.mean(where=labels != -1)
 
 
 def optimizer(values: Values, learning_rate: float) -> optax.GradientTransformation:
     """Adam, of gradients that are cut to the norm ``clip``."""
-    return optax.chain(optax.clip_by_global_norm(values["clip"]), optax.adam(learning_rate, eps=values["epsilon"]))
+    return optax.chain(clip(values["clip"]), optax.adam(learning_rate, eps=values["epsilon"]))
+
+
+def clip(greatest: float) -> optax.GradientTransformation:
+    """Cut all gradients together to the norm ``greatest``, as PyTorch's ``clip_grad_norm_`` does."""
+
+    def cut(gradients: optax.Updates, _: optax.Params | None) -> optax.Updates:
+        factor = jnp.minimum(greatest / (optax.tree.norm(gradients) + 1e-6), 1.0)
+        return jax.tree.map(lambda gradient: gradient * factor, gradients)
+
+    return optax.stateless(cut)
 
 
 def predict(model: Model, inputs: tuple[Array, ...]) -> Array:

@@ -64,7 +64,7 @@ def loss(model: HybridBlock, batch: tuple[NDArray, ...]) -> NDArray:
     """Mean cross entropy of the words, those with label -1 left out; all arrays of dtype int32."""
     source, lengths, target, labels = batch
     logits = model(source, lengths, target).reshape((-3, 0))  # (batch * length, words)
-    labels = labels.reshape((-1,)).astype("float32")
+    labels = labels.reshape((-1,)).astype(model.dense.weight.dtype)
     counted = labels >= 0
     return cross_entropy(logits, labels, counted.expand_dims(1)).sum() / counted.sum()
 

@@ -56,9 +56,9 @@ def build(values: Values) -> keras.Model:
 def loss(model: keras.Model, batch: tuple[Tensor, ...]) -> Tensor:
     """Mean cross entropy of the words, those with label -1 left out; all arrays of dtype int32."""
     source, lengths, target, labels = batch
-    logits = tf.cast(model(source, lengths, target, training=True), tf.float32)
+    logits = tf.cast(model(source, lengths, target, training=True), keras.config.floatx())
     entropies = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(labels, 0), logits)
-    counted = tf.cast(labels != -1, tf.float32)
+    counted = tf.cast(labels != -1, keras.config.floatx())
     return tf.reduce_sum(entropies * counted) / tf.reduce_sum(counted)
 
 
