@@ -33,10 +33,10 @@ def same_models(study: Study) -> Iterator[str]:
     yield f"{same} of the {len(every)} models that this notebook checks compute the same as the reference."
     for one, who, certificate in every:
         if not certificate.same:
-            why = f" ({certificate.why})" if certificate.why else ""
-            yield f"{one.workload} in {who}: {certificate.verdict}{why}; there is no ratio of it."
-    if forgiven := [f"{one.workload} in {who}" for one, who, its in every if any(c.forgiven for c in its.checks)]:
-        yield f"Rounding explains differences of {', '.join(forgiven)}: the reference differs from itself by as much."
+            yield f"{one.workload} in {who}: {certificate.verdict} ({certificate.why}); there is no ratio of it."
+    if without := {f"{one.workload} in {who}": its.without_masks for one, who, its in every if its.without_masks}:
+        because = "; ".join(f"{name}, because {why}" for name, why in without.items())
+        yield f"Dropout at work in the largest batch was not compared in {because}."
     for name, some in coverage_gaps(certificates).items():
         yield f"{name}: not seen, or in part, for no sample that was compared has it: {'; '.join(some)}."
     if trained := [one.training for one in certificates if one.training]:
@@ -54,7 +54,7 @@ def differences(study: Study) -> pd.DataFrame:
             "quantity": check.name,
             "difference": check.difference,
             "worst": check.worst,
-            "forgiven": len(check.forgiven),
+            "reference": check.own,
             "tolerance": check.tolerance,
             tables.FILES: certificate.file,
         }

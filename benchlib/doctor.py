@@ -116,8 +116,8 @@ def _promises(condition: Condition, inputs: Path, patience_s: float) -> Iterator
         with WorkerProcess(job.condition, INITIAL_SEED, patience_s, knobs.of_gate(job.condition)) as worker:
             worker.finish_open()
             built = worker.ask("build", **job.document())
-            settings = worker.ask("first_step")["settings"]
-            worker.ask("memory")
+            worker.ask("first_step")
+            settings = worker.ask("memory")["settings"]
     except WorkerFailed as failure:
         yield Promise(mode, works, str(failure))
         return  # whatever else is tried needs a session that works
@@ -144,9 +144,8 @@ def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:
     its = gate.reference(gated)
     if missing := availability.why_absent(its.framework, its.device, its.environment):
         return f"it cannot be compared with {its.subject}: {missing}"
-    (one,) = gate.run([gated], inputs, patience_s)
+    (one,) = gate.run({gated: condition.batch_size}, inputs, patience_s)
     certificate = gate.certify(one)
     if certificate.same:
         return ""
-    parted = [f"{one.name}: {one.why}" for one in certificate.checks if not one.ok]
-    return certificate.reason or f"it differs from {its.subject}: {', '.join(parted)}"
+    return certificate.reason or f"it differs from {its.subject}: {certificate.why}"

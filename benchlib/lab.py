@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from benchlib import cache, environments, scratch
 from benchlib.cache import Measurement, Store, frame
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
-from benchlib.equivalence import compare, gate, samples
+from benchlib.equivalence import compare, gate, parting, samples
 from benchlib.equivalence.certificate import Certificate
 from benchlib.equivalence.tolerances import tolerances
 from benchlib.errors import BenchlibError
@@ -257,28 +257,27 @@ class Lab:
             checks.append(self._load_or_measure(SyncCheck, path, code, f"the timer of {condition}", measure))
         return checks
 
-    def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
+    def certify(self, conditions: Collection[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's?
 
-        Mixed precision has to pass in fp32 first, and several processes in one: where that does not, its certificate is
-        given. With ``training_steps``, models that train and are the same are compared over so many steps, too.
+        Double precision has to pass first, then fp32, then mixed precision, and one process before several: where that
+        does not, its certificate is given. With ``training_steps``, models that train are compared over these, too.
         """
         gated = {condition.key: gate.adapt(condition) for condition in conditions}
         first = {name: gate.prerequisites(condition) for name, condition in gated.items()}
-        before = (one for some in first.values() for one in some)
-        wanted = dict.fromkeys([*gated.values(), *before])  # no set: the same order in every run
+        wanted = gate.largest_batches(conditions)
         code = _code(wanted, "gate")
         paths = {condition: self.certificate_path(condition) for condition in wanted}
-        known = {condition.key: self._cached(Certificate, paths[condition]) for condition in wanted}
-        missing = [condition for condition in wanted if known[condition.key] is None]
+        known = {one.key: self._certificate(paths[one], size) for one, size in wanted.items()}
+        missing = {one: size for one, size in wanted.items() if known[one.key] is None}
         if missing and self.measures is Measures.NOTHING:
-            raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
+            raise NotMeasured(f"whether {next(iter(missing))} is the same model as the reference")
         if missing:
             self._certify(missing, paths, code)
-            known |= {one.key: self._cached(Certificate, paths[one]) for one in missing}
-        for name, one in list(known.items()) if training_steps else ():
-            if one and one.same and _trains(one.condition) and not gate.prerequisites(one.condition):
-                known[name] = self._with_training(one, training_steps, code)
+            known |= {one.key: self._certificate(paths[one], 0) for one in missing}
+        for name, found in list(known.items()) if training_steps else ():
+            if found and found.same and gate.can_train(found.condition):
+                known[name] = self._with_training(found, training_steps, code)
         wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
         return {name: known[(wrong[name] or one).key] for name, one in gated.items()}
 
@@ -289,16 +288,16 @@ class Lab:
         """
         condition = certificate.condition
         path, shorter = self.certificate_path(condition, steps), self.certificate_path(condition)
-        known = cache.load_or_set_aside(Certificate, path)
+        known = self._certificate(path, certificate.batch_size)
         if self.measures is Measures.NOTHING or (known and known.same):
             return known or certificate
         with self._hold_machine(say):
-            known = cache.load_or_set_aside(Certificate, path)  # by another process, meanwhile
+            known = self._certificate(path, certificate.batch_size)  # by another process, meanwhile
             trained = None if known else gate.train(condition, self.inputs, self.patience_s, steps)
             code.require()
             if isinstance(trained, tuple):  # it failed, which is not kept
                 return compare.without_training(certificate, *trained)
-            longer = known or compare.with_training(certificate, trained.own, trained.fed, trained.moved)
+            longer = known or compare.with_training(certificate, trained.own, trained.fed)
             if not longer.same:  # first: whatever comes between, nothing is to say "the same"
                 self._save(shorter, longer.model_copy(update={"file": shorter.stem}))
             if known is None:
@@ -309,24 +308,26 @@ class Lab:
         """Every measurement in this folder, or in the files with these keys: a row a process."""
         return frame(self.store.all(files))
 
-    def _certify(self, conditions: list[Condition], paths: Mapping[Condition, Path], code: Unchanged) -> None:
+    def _certify(self, sizes: dict[Condition, int], paths: Mapping[Condition, Path], code: Unchanged) -> None:
         """Write the certificates of gated conditions to ``paths``, each as soon as it can be."""
         with (
-            Progress(len(conditions), "checking that the models are the same") as progress,
+            Progress(len(sizes), "checking that the models are the same") as progress,
             self._hold_machine(progress.tell) as waited_s,
         ):
             progress.stood_still(waited_s)
-            missing = (one for one in conditions if self._cached(Certificate, paths[one]) is None)  # by another process
+            missing = {one: size for one, size in sizes.items() if self._certificate(paths[one], size) is None}
             with closing(gate.run(missing, self.inputs, self.patience_s)) as computed:
                 for one in computed:
                     code.require()
-                    sets = knobs.neutralising_reasons(one.condition)
-                    exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
                     path = paths[one.condition]
-                    update = {**asdict(one.surroundings), "file": path.stem}
-                    certificate = gate.certify(one, exact).model_copy(update=update)
-                    self._save(path, certificate)
+                    certificate = parting.with_parting(gate.certify(one), one, self.patience_s)
+                    self._save(path, certificate.model_copy(update={"file": path.stem}))
                     progress.step(str(certificate))
+
+    def _certificate(self, path: Path, batch_size: int) -> Certificate | None:
+        """The certificate, unless a larger batch is asked for now."""
+        found = self._cached(Certificate, path)
+        return found if found and (found.batch_size >= batch_size or not found.checks) else None
 
     def _cached(self, kind: type[Cached], path: Path) -> Cached | None:
         """The cached result, unless it crashed in another lab and is measured again by this one."""
@@ -342,11 +343,11 @@ class Lab:
 
     def certificate_path(self, condition: Condition, training_steps: int = 0) -> Path:
         """The file of a gated condition's certificate, with so many steps of training."""
-        both = (condition, gate.reference(condition))
+        jobs = [samples.prepare(one, self.inputs) for one in gate.compared(condition)]
         name = key(
             asked=condition.hyperparameters,
-            gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
-            set=[knobs.of_gate(one) for one in both],
+            gate=[job.depends_on("gate") for job in jobs],
+            set=[knobs.of_gate(job.condition) for job in jobs],
             tolerances=tolerances(condition),
             training=training_steps,
         )
@@ -410,8 +411,8 @@ class Lab:
 
 def _code(conditions: Iterable[Condition], procedure: str) -> Unchanged:
     """The code of ``procedure`` for these conditions, and of their certificates."""
-    both = [one for condition in conditions for one in (condition, gate.reference(condition))]
-    return Unchanged([*((one, procedure) for one in conditions), *((one, "gate") for one in both)])
+    every = [(one, "gate") for condition in conditions for one in gate.compared(condition)]
+    return Unchanged([*((one, procedure) for one in conditions), *every])
 
 
 def _trains(condition: Condition) -> bool:

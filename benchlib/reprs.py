@@ -22,7 +22,6 @@ from benchlib.stats.training_runs import TrainingRuns
 from benchlib.tables import Column, Table, left_out, number, reached
 
 Parts = list[str | tuple[str, pd.DataFrame]]  # text as it is, and tables with their captions
-MOST_FORGIVEN = 5  # differences that are shown one by one; all stand in the certificate's file
 FIRST = 12  # lines of a text that a terminal shows
 
 
@@ -130,33 +129,32 @@ def _(certificate: Certificate) -> Parts:
             "largest relative difference": f"{check.difference:.1e}",
             "allowed": f"{check.tolerance:.1e}",
             "verdict": SAME if check.ok else f"{DIFFERENT}: {check.why}",
-            "with those that rounding explains": f"{check.worst:.1e}",
+            "the reference in fp32": f"{check.own:.1e}",
             "where": check.at,
         }
         for check in certificate.checks
     ]
-    return [(f"{head}, after {certificate.trials} trials.", pd.DataFrame(rows)), _evidence(certificate)]
+    where = certificate.parts and f" Where they part: {certificate.parts}."
+    return [(f"{head}, after {certificate.trials} trials.{where}", pd.DataFrame(rows)), _evidence(certificate)]
 
 
 def _evidence(certificate: Certificate) -> str:
-    """The evidence of a certificate: compared and uncompared cases, differences by rounding, and versions."""
-    met = [name for name, one in certificate.exercised.items() if one]
-    forgiven = [one for check in certificate.checks for one in check.forgiven]
-    largest = sorted(forgiven, key=lambda one: one.difference, reverse=True)[:MOST_FORGIVEN]
-    versions = (certificate.versions, certificate.reference_versions)
-    ours, its = (", ".join(f"{name} {version}" for name, version in one.items()) for one in versions)
+    """The evidence of a certificate: compared and uncompared cases, work, knobs and versions."""
+    met, without = [name for name, one in certificate.exercised.items() if one], certificate.without_masks
+    count = certificate.multiply_adds
+    largest = certificate.batch_size if certificate.condition.world_size == 1 else "not compared"
+    both = certificate.versions, certificate.reference_versions, certificate.knobs, certificate.reference_knobs
+    ours, its, set_here, set_there = (", ".join(f"{name} {value}" for name, value in one.items()) for one in both)
     lines = [
         f"Exercised: {'; '.join(met) or 'nothing that the workload declares'}.",
         f"Not exercised, or not in full: {'; '.join(certificate.unexercised) or 'nothing that the workload declares'}.",
         f"A longer training: {f'{certificate.training} steps' if certificate.training else 'not compared'}.",
-        f"Explained by rounding: {len(forgiven)} differences{', of which these are the largest:' if forgiven else '.'}",
-        *(
-            f"{one.at} differs by {one.difference:.1e}, the reference from itself by {one.own:.1e} ({one.by})."
-            for one in largest
-        ),
+        f"Largest batch: {largest}{without and f', not compared, because {without}'}.",
+        f"Multiply-adds of a step, for a sample: {'not counted' if count is None else count}.",
+        f"Knobs in force: {set_here}; of the reference: {set_there}.",
         f"With {ours}; the reference with {its}; {certificate.commit}, code {certificate.code}.",
     ]
-    return "\n".join([*lines, TRUST])
+    return "\n".join([*lines, *certificate.remarks, TRUST])
 
 
 @parts.register

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -12,11 +11,12 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from benchlib.condition import Condition
-from benchlib.equivalence.tolerances import LEFT, TOLERANCES, explains
+from benchlib.equivalence.tolerances import TOLERANCES
 from benchlib.errors import Failure
 from benchlib.shown import Shown
 from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, SAME
 
+APART = 0.1  # counted work may differ by so much: a gradient that one framework leaves out, a sum done otherwise
 WHY_CHARACTERS = 300  # in a line; all stands in the certificate's file
 TRUST = (
     "The gate catches accidents and wishful thinking, shows cheating to a reader of the files, "
@@ -26,59 +26,32 @@ TRUST = (
 Whose = Literal["condition", "reference"]
 
 
-class Forgiven(BaseModel):
-    """A difference beyond the tolerance that rounding explains. ``at`` is the array, ``own`` the reference's difference
-    from itself there in the same trial, and ``by`` the cause of that.
-    """
-
-    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
-
-    at: str
-    difference: float
-    own: float
-    by: str = ""
-    left: float = math.inf  # times that its gradient is larger than rounding's effect on it, see ``zeros``
-
-    @property
-    def is_explained(self) -> bool:
-        return explains(self.own, self.difference, self.left)
-
-
 class Check(BaseModel):
     """One quantity compared over all trials."""
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     name: str
-    difference: float  # the largest that was not forgiven, ``at``; inf: missing, misshapen, or not finite
+    difference: float  # the largest beside what is allowed, ``at``; inf: missing, misshapen, or not finite
     worst: float  # of all
     at: str
     tolerance: float
+    own: float = 0.0  # the reference's own difference from the truth there, in fp32
     trials: int = 1  # in which it was compared
-    forgiven: tuple[Forgiven, ...] = ()
+    says: str = ""  # why it fails, where no number does
 
     @property
     def ok(self) -> bool:
         """Recomputed whenever it is asked for: nothing that was stored says it."""
-        return self.difference <= self.tolerance and all(one.is_explained for one in self.forgiven) and not self.unseen
-
-    @property
-    def unseen(self) -> list[str]:
-        """The arrays never seen to agree: forgiven in all trials, or in all but the first, which has fewer steps."""
-        # An array that counts as 0 in both is seen to agree; a name without "/" is of no trial.
-        places = [one.at.partition("/") for one in self.forgiven if "/" in one.at and one.left > LEFT]
-        times = Counter(name for _, _, name in places)
-        later = Counter(name for trial, _, name in places if trial != "0")
-        return [name for name, count in times.items() if self.trials in (count, later[name] + 1)]
+        return self.difference <= self.tolerance
 
     @property
     def why(self) -> str:
         """The reason of a failure, in words; empty if there is none."""
-        if self.difference > self.tolerance:
-            return f"{self.at} differs by {self.difference:.1e}, {self.tolerance:.0e} allowed"
-        if self.unseen:
-            return f"{self.unseen[0]} was only explained by rounding, and never seen to agree"
-        return "" if self.ok else f"{self.forgiven[0].at} is not explained by rounding"
+        if self.ok:
+            return ""
+        own = f", the reference itself by {self.own:.1e}" if self.own > TOLERANCES.get(self.name, 0.0) else ""
+        return self.says or f"{self.at} differs by {self.difference:.1e}, {self.tolerance:.0e} allowed{own}"
 
 
 class Certificate(Shown, BaseModel):
@@ -94,6 +67,8 @@ class Certificate(Shown, BaseModel):
     failed: Whose | None = None  # whose it is
     file: str = ""  # in which it is kept, without folder and ending
     trials: int = 0  # that the condition made
+    batch_size: int = 0  # the largest that was compared
+    without_masks: str = ""  # why dropout at work was not compared number by number
     inputs: dict[str, str] = {}  # hashes of the inputs of both: data, order of the samples, initial weights
     training: int = 0  # steps of the longer comparison of training; 0: it was not made
     exercised: dict[str, bool] = {}  # cases that the data can contain, and whether they were compared
@@ -105,9 +80,15 @@ class Certificate(Shown, BaseModel):
     reference_versions: dict[str, str] = {}
     machine: dict[str, Any] = {}  # its properties that the numbers depend on
     knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
+    reference_knobs: dict[str, str] = {}
+    # of a step, for a sample: as its framework counts them, as the reference's does, the least and the most declared
+    multiply_adds: float | None = None
+    reference_multiply_adds: float | None = None
+    declared_multiply_adds: tuple[float, float] | None = None
     inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.env_vars``
     left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
     neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
+    parts: str = ""  # where the two part, and perhaps why: see ``benchlib.equivalence.parting``
 
     @property
     def verdict(self) -> str:
@@ -122,12 +103,34 @@ class Certificate(Shown, BaseModel):
     def why(self) -> str:
         """Why the model is not shown to be the reference's, in a line; empty where it is."""
         reason = self.reason.replace(str(self.failure), self.failure.sentence) if self.failure else self.reason
-        wrong = (f"{one.name}: {one.why}" for one in self.checks if one.why)
-        return textwrap.shorten(reason or next(wrong, ""), WHY_CHARACTERS, placeholder=" ...")
+        wrong = next((f"{one.name}: {one.why}" for one in self.checks if one.why), "")
+        said = reason or "; ".join(filter(None, (wrong, wrong and self.parts)))
+        return textwrap.shorten(said, WHY_CHARACTERS, placeholder=" ...")
 
     @property
     def same(self) -> bool:
         return self.verdict == SAME
+
+    @property
+    def remarks(self) -> list[str]:
+        """Its counted work beside the reference's and the declared one, a sentence for each that is far from it."""
+        if self.multiply_adds is None:
+            return []
+        its = self.reference_multiply_adds
+        bounds = {"the reference's": its and (its, its), "the workload declares": its and self.declared_multiply_adds}
+        return [
+            f"A step takes {self.multiply_adds:.4g} multiply-adds for a sample, {who} {_span(least, most)}."
+            for who, (least, most) in ((who, one) for who, one in bounds.items() if one)
+            if not (1 - APART) * least <= self.multiply_adds <= (1 + APART) * most
+        ]
+
+    @property
+    def less_work(self) -> str:
+        """How much less than the reference's its counted work is; empty where it is not."""
+        if not self.reference_multiply_adds or self.multiply_adds is None:
+            return ""
+        share = self.multiply_adds / self.reference_multiply_adds
+        return f"{100 * share:.0f} % of the reference's multiply-adds" if share < 1 - APART else ""
 
     @property
     def refused(self) -> bool:
@@ -143,7 +146,7 @@ class Certificate(Shown, BaseModel):
     def unrounded(self) -> bool:
         """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to fp32's tolerance?"""
         outputs = max((check.worst for check in self.checks if check.name == "outputs"), default=math.inf)
-        return self.condition.precision != "fp32" and outputs <= TOLERANCES["outputs"]
+        return self.condition.precision not in ("fp32", "fp64") and outputs <= TOLERANCES["outputs"]
 
     @property
     def unexercised(self) -> list[str]:
@@ -152,8 +155,8 @@ class Certificate(Shown, BaseModel):
 
     def table(self) -> pd.DataFrame:
         """A row per check."""
-        columns = ["name", "difference", "worst", "at", "tolerance", "ok", "trials", "forgiven"]
-        rows = [{**check.model_dump(), "ok": check.ok, "forgiven": len(check.forgiven)} for check in self.checks]
+        columns = ["name", "difference", "worst", "at", "tolerance", "own", "ok", "trials"]
+        rows = [{**check.model_dump(), "ok": check.ok} for check in self.checks]
         return pd.DataFrame(rows, columns=columns)
 
     def unlike(self, other: Certificate) -> list[str]:
@@ -163,6 +166,10 @@ class Certificate(Shown, BaseModel):
         pairs = ((one.digests, one.reference_digests) for one in (self, other))
         ours, its = ({**own, **{f"reference {name}": one for name, one in theirs.items()}} for own, theirs in pairs)
         return sorted(name for name in ours.keys() | its.keys() if ours.get(name) != its.get(name))
+
+
+def _span(*ends: float) -> str:
+    return " to ".join(dict.fromkeys(f"{one:.4g}" for one in ends))
 
 
 def coverage_gaps(certificates: Iterable[Certificate]) -> dict[str, list[str]]:

@@ -1,90 +1,112 @@
 """Are two frameworks running the same model? The gate that stands before every ratio, and its certificate.
 
-The gate compares each condition with the reference, PyTorch eager on the CPU, from the same weights and batches. It
-compares outputs, gradients, losses, changes of the weights, untrained state and evaluation outputs. It then compares
-the optimizer alone, on given weights and gradients, and dropout alone. Parts that cannot agree, such as dropout's
-masks, are off for the first comparison (``Workload.gate``).
+The gate compares each condition with the truth: the reference, PyTorch eager on the CPU, in double precision, from the
+same weights and batches. It compares outputs, gradients, losses, changes of the weights, untrained state and evaluation
+outputs; then the optimizer alone, on given weights and gradients; then dropout alone, and with given masks at the
+largest batch. In small trials dropout is off (``Workload.gate``).
 
-Networks have kinks, such as a ReLU's input within rounding of 0, where rounding decides which way a gradient goes. So a
-larger difference is forgiven where the reference's array, in the same trial, differs from itself by as much, to a
-factor of ``OWN``. For that it runs from weights moved in the last digit, or in its other lane. An array forgiven in
-every trial, or in all but the first, which takes fewer steps, fails: it was never seen to agree. Outputs and the
-first loss are never forgiven. Gradients that are 0 in both but for rounding (:func:`zeros`) agree.
+In double precision rounding has no say: there two frameworks agree to ``EXACT``. In fp32 a condition lies no farther
+from the truth than the reference's own fp32 does, to ``FACTOR``. A gradient that is 0 in truth, as of a bias that the
+next layer cancels, is rounding in both.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.equivalence.certificate import Certificate, Check, Forgiven, Whose
+from benchlib.equivalence.certificate import Certificate, Check, Whose
 from benchlib.equivalence.tolerances import (
     DROPOUT_TOLERANCES,
     DROPS,
-    FORGIVABLE,
-    LEFT,
+    EXACT,
+    FACTOR,
+    KINKED,
+    MANY,
     NEGLIGIBLE,
     ROUNDING,
+    ROUNDING_EXACT,
+    SATURATED,
+    SINGLE,
+    TIE,
     TRAINING,
+    ZERO,
     dropout_tolerances,
-    explains,
+    single_tolerance,
     tolerances,
 )
 from benchlib.errors import Failure
 
-AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
-"""In the names of arrays, for the number of a trial: the first made again; the optimizer and dropout by themselves."""
+AGAIN, PROBE, DROPOUT, WORK, WITHOUT = "again", "probe", "dropout", "work", "without masks"
+"""In the names of arrays, for the number of a trial: the first made again; the optimizer and dropout by themselves; the
+work of a step, see :func:`_work_check`; why dropout could not be given masks.
+"""
+
+FAR, BATCH = "far", "batch"
+"""Likewise: the trial with a large last layer, and that of the largest batch."""
+
+MORE_CALLS = 1.5  # times as many in a step with the larger batch; in sound models they are as many
 
 TRAINED, FED, FED_STEPS = "training", "training from given weights", "steps from given weights"
 """The checks of a longer training, see :func:`with_training`."""
 
-
-class Own(NamedTuple):
-    """The difference of an array of the reference from itself, and the change that caused it."""
-
-    difference: float
-    by: str  # weights moved by so many units in the last digit, or another lane
-    left: float = np.inf  # of an array that counts as 0, see :func:`zeros`: times that it is larger than rounding
-
-
-NONE = Own(0.0, "")
 Differences = dict[str, dict[str, float]]  # by quantity and array
+
+
+class Results(NamedTuple):
+    """The arrays of a condition, of its reference in fp32, and of the truth; or a failure in place of one."""
+
+    found: Mapping[str, np.ndarray] | Failure
+    expected: Mapping[str, np.ndarray] | Failure
+    truth: Mapping[str, np.ndarray] | Failure
 
 
 def certify(
     condition: Condition,
     reference: Condition,
-    found: Mapping[str, np.ndarray] | Failure,
-    expected: Mapping[str, np.ndarray] | Failure,
+    results: Results,
     gate_environment: Mapping[str, str],
     inputs: Mapping[str, str],
-    own: Mapping[str, Own] | None = None,
-    exercised: Mapping[str, bool] | None = None,
 ) -> Certificate:
-    """Compare a gated condition's results with the reference's, or say which of the two failed. ``gate_environment``
-    are the variables that were set for the gate only, ``inputs`` the hashes of the inputs of both.
+    """Compare a gated condition's results with the truth, or say which of the two failed. ``gate_environment`` are the
+    variables that were set for the gate only, ``inputs`` the hashes of the inputs of both.
     """
     neutralised = {**workloads.load(condition.workload).gate.hyperparameters, **gate_environment}
     common = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
-    for who, result in (("condition", found), ("reference", expected)):
+    whose: tuple[Whose, ...] = ("condition", "reference", "reference")
+    for who, result in zip(whose, results, strict=True):
         if isinstance(result, Failure):
             return Certificate(**common, reason=f"the {who} failed: {result}", failure=result, failed=who)
+    found, expected, truth = (dict(result) for result in results if not isinstance(result, Failure))
+    without = [name.partition("/")[2] for name in (*found, *expected, *truth) if _trial(name) == WITHOUT]
+    if without:
+        found = {name: array for name, array in found.items() if _trial(name) != BATCH}
+    if condition.precision not in ("fp32", "fp64"):
+        truth = expected
     allowed = tolerances(condition)
-    checks = compare(differences(found, expected, allowed), allowed, own or {})
+    probed = {name: array for name, array in expected.items() if _trial(name) == PROBE}  # in fp32 only
+    ours = differences(found, {**truth, **probed}, allowed)
+    its = {} if condition.precision != "fp32" else differences(expected, {**truth, **probed}, allowed)
+    counted = (one.get(f"{WORK}/multiply_adds") for one in (found, expected))
+    own_count, its_count = (None if one is None else float(one) for one in counted)
+    checks = compare(ours, allowed, its, single_tolerance(condition), _zeros(truth))
+    checks += _dropout_checks(condition, found, expected)
     return Certificate(
         **common,
         trials=len(_trials(found)),
-        checks=[*checks, *_dropout_checks(condition, found, expected)],
-        exercised=dict(exercised or {}),
-        digests={name: _digest(array) for name, array in sorted(found.items())},
-        reference_digests={name: _digest(array) for name, array in sorted(expected.items())},
+        checks=[*checks, *_work_check(found)],
+        without_masks="; ".join(dict.fromkeys(without)),
+        multiply_adds=own_count,
+        reference_multiply_adds=its_count,
+        declared_multiply_adds=workloads.load(condition.workload).declared_multiply_adds(condition.hyperparameters),
+        digests={name: _digest(array) for name, array in sorted(found.items()) if _trial(name) != WORK},
+        reference_digests={name: _digest(one) for name, one in sorted(expected.items()) if _trial(name) != WORK},
     )
 
 
@@ -94,21 +116,19 @@ def without_training(certificate: Certificate, failure: Failure, failed: Whose) 
     return certificate.model_copy(update={"reason": reason, "failure": failure, "failed": failed, "checks": []})
 
 
-def with_training(
-    certificate: Certificate, own: np.ndarray | None, fed: np.ndarray | None, moved: Mapping[str, np.ndarray]
-) -> Certificate:
-    """The certificate with at least one result of a longer training. ``own`` are the losses (2, steps) of its condition
-    and the reference, each on its own way (see :func:`training_check`). ``fed`` (2, steps, 2) are losses and lengths of
-    steps where both got the reference's weights again and again: rounding never explains their differences.
+def with_training(certificate: Certificate, own: np.ndarray | None, fed: np.ndarray | None) -> Certificate:
+    """The certificate with at least one result of a longer training. ``own`` are the losses (3, steps) of its
+    condition, of the reference and of the truth, each on its own way (see :func:`training_check`). ``fed`` (2, steps,
+    2) are losses and lengths of steps where condition and reference got the reference's weights again and again.
     """
     condition, every = certificate.condition, {TRAINED: own, FED: fed}
     seen = {name: one for name, one in every.items() if one is not None}
-    checks = [training_check(condition, own, moved)] if own is not None else []
+    checks = [training_check(condition, own)] if own is not None else []
     if fed is not None:
         allowed = {FED: _training_tolerance(condition), FED_STEPS: DROPOUT_TOLERANCES["8 steps in a row"]}
         for (name, tolerance), parts in zip(allowed.items(), np.moveaxis(fed, -1, 0), strict=True):
-            differences = {f"step {step}": float(one) for step, one in enumerate(_relative_distances(*parts), 1)}
-            checks.append(_check(name, differences, tolerance, {}))
+            apart = {f"step {step}": float(one) for step, one in enumerate(_relative_distances(*parts), 1)}
+            checks.append(_check(name, apart, tolerance))
     ours, its = ({f"{name}/losses": _digest(one[row]) for name, one in seen.items()} for row in (0, 1))
     return certificate.model_copy(
         update={
@@ -120,38 +140,30 @@ def with_training(
     )
 
 
-def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str, np.ndarray]) -> Check:
-    """The check of ``losses`` (2, steps) of a condition and of its reference in a longer training. From where they part
-    on they are one difference. Rounding explains it where the reference from ``moved`` weights (losses by move) parts
-    from itself as soon and as far, to a factor of ``OWN``. It never explains a parting at the first step.
+def training_check(condition: Condition, losses: np.ndarray) -> Check:
+    """The check of ``losses`` (3, steps) of a condition, its reference and the truth in a longer training, over the
+    :func:`steps_compared`.
     """
-    tolerance = _training_tolerance(condition)
-    apart, steps = _relative_distances(*losses), losses.shape[1]
-    before, largest = steps_until_parting(*losses, tolerance=tolerance)
-    differences = {f"step {step}": float(one) for step, one in enumerate(apart[:before], 1)}
-    own = {}
-    if before < steps:
-        at = f"steps {before + 1} to {steps}"
-        differences[at] = largest
-        partings = {by: steps_until_parting(one, losses[1], tolerance) for by, one in moved.items()}
-        alike = [
-            Own(farthest, f"{by}, from step {sooner + 1} on")
-            for by, (sooner, farthest) in partings.items()
-            if before and explains(sooner + 1, before + 1)
-        ]
-        own[at] = next((one for one in alike if explains(one.difference, largest)), NONE)
-    return _check(TRAINED, differences, tolerance, own)
+    apart = _relative_distances(losses[0], losses[2])[: steps_compared(condition, losses)]
+    differences = {f"step {step}": float(one) for step, one in enumerate(apart, 1)}
+    return _check(TRAINED, differences, _training_tolerance(condition))
+
+
+def steps_compared(condition: Condition, losses: np.ndarray) -> int:
+    """All steps, unless rounding parts the reference from the truth: then half as many as before that, one at least."""
+    _, its, truth = losses
+    parting = steps_until_parting(its, truth, _training_tolerance(condition))
+    return parting if parting == len(truth) else max(1, parting // 2)
 
 
 def _training_tolerance(condition: Condition) -> float:
     return TRAINING.get(condition.device, 3e-2)
 
 
-def steps_until_parting(losses: np.ndarray, expected: np.ndarray, tolerance: float) -> tuple[int, float]:
-    """The steps before two trainings part by more than the tolerance, all if they do not, and how far they ever are."""
-    apart = _relative_distances(losses, expected)
-    beyond = np.flatnonzero(apart > tolerance)
-    return int(beyond[0]) if len(beyond) else len(apart), float(apart.max())
+def steps_until_parting(losses: np.ndarray, expected: np.ndarray, tolerance: float) -> int:
+    """The steps before two trainings part by more than the tolerance; all if they do not."""
+    beyond = np.flatnonzero(_relative_distances(losses, expected) > tolerance)
+    return int(beyond[0]) if len(beyond) else len(losses)
 
 
 def _relative_distances(losses: np.ndarray, expected: np.ndarray) -> np.ndarray:
@@ -172,18 +184,21 @@ def differences(
     """The largest relative difference of each array in two sets by name (``0/gradient:conv1.weight``, ``1/losses``
     ...), for the trials that were ``found``. For predictions it is the share that is not the same.
     """
-    made = {_trial(name) for name in found}
+    made, exact = {_trial(name) for name in found}, allowed.get("outputs") == EXACT
     groups: dict[tuple[str, str], list[str]] = {}
     for name in sorted(found.keys() | expected.keys()):
         if _trial(name) in made and _trial(name) != AGAIN and _quantity(name) in allowed:
             groups.setdefault((_quantity(name), _trial(name)), []).append(name)
     by_quantity: dict[str, dict[str, float]] = {quantity: {} for quantity in allowed}
+    groups.pop(("updates", FAR), None)  # Adam makes whole steps of what saturation leaves
     for (quantity, trial), names in groups.items():
-        floors = _floors(quantity, trial, names, expected, allowed[quantity])
+        floors = _floors(quantity, trial, names, expected, allowed[quantity], exact)
         for name in names:
             ours, its = found.get(name), expected.get(name)
             by_quantity[quantity][name] = (
-                _share_of_others(ours, its) if quantity == "predictions" else _difference(ours, its, floors[name])
+                _share_of_others(ours, its, expected.get(name.replace("/predictions", "/evaluation outputs:0")))
+                if quantity == "predictions"
+                else _difference(ours, its, floors[name], by_norm=trial in (FAR, BATCH) and quantity in KINKED)
             )
     if AGAIN in made and "repetition" in allowed:
         by_quantity["repetition"] = _repetition_differences(found, allowed)
@@ -192,100 +207,64 @@ def differences(
     return by_quantity
 
 
-def compare(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> list[Check]:
-    """The checks of the results of :func:`differences`, one per quantity."""
-    return [_check(name, differences[name], allowed[name], own) for name in allowed if differences.get(name)]
-
-
-def to_explain(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> set[int]:
-    """The trials that the reference has to make again, to know whether rounding explains their differences beyond the
-    tolerance. None where a quantity differs that is never forgiven.
+def compare(
+    ours: Differences,
+    allowed: Mapping[str, float],
+    its: Differences | None = None,
+    single: float = 0.0,
+    zeros: Collection[str] = (),
+) -> list[Check]:
+    """The checks of a condition's differences from the truth, one per quantity, beside those of the reference. For
+    ``single`` see :func:`single_tolerance`; ``zeros`` are arrays that are 0 in truth.
     """
-    if any(
-        difference > allowed[quantity]
-        for quantity, by_array in differences.items()
-        if quantity not in FORGIVABLE
-        for difference in by_array.values()
-    ):
-        return set()
-    return {
-        int(_trial(name))
-        for quantity, by_array in differences.items()
-        if quantity in FORGIVABLE
-        for name, difference in by_array.items()
-        if _trial(name) != PROBE
-        and allowed[quantity] < difference < np.inf
-        and not _is_explained(difference, own.get(name, NONE))
-    }
+    return [
+        _judge(name, ours[name], allowed[name], (its or {}).get(name, {}), single, zeros)
+        for name in allowed
+        if ours[name]
+    ]
 
 
-def _is_explained(difference: float, own: Own) -> bool:
-    return explains(own.difference, difference, own.left)
+def _zeros(truth: Mapping[str, np.ndarray]) -> set[str]:
+    """The gradients that are 0 in truth but for its own rounding, and their updates."""
+    sizes = {name: _size(array) for name, array in truth.items() if _quantity(name) == "gradients"}
+    most = {trial: max(size for name, size in sizes.items() if _trial(name) == trial) for trial in map(_trial, sizes)}
+    zero = [name for name, size in sizes.items() if size <= EXACT * most[_trial(name)]]
+    return {*zero, *(name.replace("/gradient:", "/update:") for name in zero)}
 
 
-def small_gradients(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> list[str]:
-    """The gradients of a trial that are small beside the largest of it, in the condition and in the reference."""
-    names = [name for name in found.keys() & expected.keys() if _quantity(name) == "gradients"]
-    most = max((_size(expected[name]) for name in names), default=0.0)
-    return sorted(name for name in names if max(_size(found[name]), _size(expected[name])) <= NEGLIGIBLE * most)
-
-
-def rounding(arrays: Mapping[str, np.ndarray], moved: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    """The median difference of gradients and updates from those of ``moved`` weights: some may meet a kink."""
-    names = [name for name in moved[0].keys() & arrays.keys() if _quantity(name) in {"gradients", "updates"}]
-    return {name: float(np.median([_size(one[name] - arrays[name]) for one in moved])) for name in names}
-
-
-def zeros(
-    found: Mapping[str, np.ndarray],
-    expected: Mapping[str, np.ndarray],
-    roundings: tuple[Mapping[str, float], Mapping[str, float]],
-    differences: Differences,
-) -> dict[str, Own]:
-    """The difference that rounding makes in gradients that count as 0, and in their updates. Such a gradient, as of a
-    bias that the next layer cancels, is small beside the largest. In both the condition and the reference it is at most
-    ``LEFT`` times the effect of rounding on it (``roundings``, in this order).
-    """
-    counted = {}
-    for gradient in small_gradients(found, expected):
-        sizes = [_size(arrays[gradient]) for arrays in (found, expected)]
-        tiny = float(np.finfo(np.float32).tiny)
-        left = max(size / max(one[gradient], tiny) for size, one in zip(sizes, roundings, strict=True))
-        for quantity, name in (("gradients", gradient), ("updates", gradient.replace("gradient:", "update:"))):
-            difference = differences.get(quantity, {}).get(name, 0.0)
-            if left <= LEFT and 0 < difference < np.inf:
-                scale = _size(found[name] - expected[name]) / difference  # the size it is relative to
-                counted[name] = Own(sum(one[name] for one in roundings) / scale, "both are 0 but for rounding", left)
-    return counted
+def _judge(
+    quantity: str,
+    ours: Mapping[str, float],
+    tolerance: float,
+    its: Mapping[str, float],
+    single: float,
+    zeros: Collection[str],
+) -> Check:
+    """The check of a quantity. What a kink changes is compared over all numbered trials, array by array."""
+    groups: dict[str, list[str]] = {}
+    kinked = single > 0 and quantity in KINKED
+    for name in ours:
+        together = kinked and _trial(name).isdigit()
+        groups.setdefault(name.partition("/")[2] if together else name, []).append(name)
+    differences, tolerances, own = {}, {}, {}
+    for names in groups.values():
+        in_order = sorted(names, key=ours.__getitem__)
+        name = in_order[-1 if np.isinf(ours[in_order[-1]]) else (len(names) - 1) // 2]
+        theirs = max(its.get(one, 0.0) for one in names)
+        if np.isinf(theirs) and _trial(name) == FAR:  # large weights leave the reference in fp32 without a number
+            continue
+        differences[name], own[name] = ours[name], theirs if np.isfinite(theirs) else 0.0
+        factor = 1.0 if quantity == "predictions" else FACTOR
+        tolerances[name] = max(tolerance, factor * own[name], ZERO if kinked and name in zeros else 0.0)
+        if single and quantity != "predictions" and _trial(name) in (FAR, BATCH):
+            others = SATURATED * single / SINGLE if _trial(name) == FAR else MANY * tolerance
+            tolerances[name] = max(tolerances[name], single if kinked else others)
+    check = _check(quantity, differences, tolerances, own)
+    return check.model_copy(update={"worst": max(ours.values()), "trials": len(_trials(ours)) or 1})
 
 
 def _size(array: np.ndarray) -> float:
     return float(np.abs(array).max(initial=0.0))
-
-
-def nearest_differences(differences: Differences, own: Mapping[str, Own], found: Mapping[str, Own]) -> dict[str, Own]:
-    """``own`` and ``found``: for each array the one nearest to its difference from the reference, as a factor. An
-    array that counts as 0 keeps ``own``.
-    """
-    every = {name: one for by_array in differences.values() for name, one in by_array.items() if 0 < one < np.inf}
-
-    def apart(name: str, one: Own) -> float:
-        return abs(np.log(max(one.difference, np.finfo(float).tiny) / every[name]))
-
-    chosen = dict(own)
-    for name in [name for name in every.keys() & found.keys() if own.get(name, NONE).left > LEFT]:
-        chosen[name] = min(chosen.get(name, NONE), found[name], key=functools.partial(apart, name))
-    return chosen
-
-
-def own_differences(
-    moved: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float], by: str
-) -> dict[str, Own]:
-    """The difference of each array of the reference's trials from its ``moved`` one, and the cause (``by``)."""
-    trials = {_trial(name) for name in moved}
-    of_trials = {name: array for name, array in expected.items() if _trial(name) in trials}
-    of_quantities = differences(moved, of_trials, allowed).values()
-    return {name: Own(one, by) for group in of_quantities for name, one in group.items()}
 
 
 def _trial(name: str) -> str:
@@ -293,7 +272,7 @@ def _trial(name: str) -> str:
 
 
 def _trials(arrays: Iterable[str]) -> set[str]:
-    return {_trial(name) for name in arrays} - {AGAIN, PROBE, DROPOUT}
+    return {trial for trial in map(_trial, arrays) if trial.isdigit()}
 
 
 def _quantity(name: str) -> str:
@@ -311,34 +290,47 @@ def _repetition_differences(found: Mapping[str, np.ndarray], allowed: Mapping[st
 
 
 def _floors(
-    quantity: str, trial: str, names: Collection[str], expected: Mapping[str, np.ndarray], tolerance: float
+    quantity: str, trial: str, names: Collection[str], expected: Mapping[str, np.ndarray], tolerance: float, exact: bool
 ) -> dict[str, float]:
     """The least sizes that the differences of some arrays are relative to."""
-    most = max((float(np.abs(expected[name]).max()) for name in names if name in expected), default=0.0)
+    most = max((_size(expected[name]) for name in names if name in expected), default=0.0)
     floors = dict.fromkeys(names, NEGLIGIBLE * most)
     if quantity not in {"updates", "state"}:
         return floors
     steps = expected[f"{trial}/losses"].size if f"{trial}/losses" in expected else 1
-    sizes = {name: expected.get(f"{trial}/weight size:{name.partition(':')[2]}") for name in names}
-    return {
-        name: max(floors[name], 0.0 if size is None else ROUNDING * steps * float(size.flat[0]) / tolerance)
-        for name, size in sizes.items()
-    }
+    rounding = (ROUNDING_EXACT if exact else ROUNDING) * steps / tolerance
+    gradients = {name: _size(array) for name, array in expected.items() if name.startswith(f"{trial}/gradient:")}
+    least = EXACT * max(gradients.values(), default=0.0)
+    for name in names:
+        weight = name.partition(":")[2]
+        if f"{trial}/weight size:{weight}" in expected:
+            floors[name] = max(floors[name], rounding * _size(expected[f"{trial}/weight size:{weight}"]))
+        if exact and gradients.get(f"{trial}/gradient:{weight}", np.inf) <= least:  # its update is rounding, too
+            floors[name] = most
+    return floors
 
 
-def _share_of_others(found: np.ndarray | None, expected: np.ndarray | None) -> float:
-    """The share of whole numbers that are not the expected: a distance between the numbers of words means nothing."""
+def _share_of_others(found: np.ndarray | None, expected: np.ndarray | None, outputs: np.ndarray | None) -> float:
+    """The share of whole numbers that are not the expected: a distance between the numbers of words means nothing.
+    Classes of ``outputs`` are left out where the second largest is as good: there rounding decides.
+    """
     if found is None or expected is None or found.shape != expected.shape:
         return np.inf
-    return float(np.mean(found != expected))
+    clear = np.ones(found.shape, bool)
+    if outputs is not None and np.array_equal(outputs.argmax(axis=-1), expected):
+        second, first = np.moveaxis(np.sort(outputs, axis=-1)[..., -2:], -1, 0)
+        clear = first - second > TIE * _size(outputs)
+    return float(np.mean((found != expected) & clear))
 
 
-def _difference(found: np.ndarray | None, expected: np.ndarray | None, floor: float) -> float:
-    """Relative to the largest expected value; infinite where an array is missing, misshapen or not finite."""
+def _difference(found: np.ndarray | None, expected: np.ndarray | None, floor: float, by_norm: bool = False) -> float:
+    """Relative to the largest expected value, or of norms; infinite if one is missing, misshapen or not finite."""
     if found is None or expected is None or found.shape != expected.shape:
         return np.inf
-    scale = max(float(np.abs(expected).max()), floor, np.finfo(np.float32).tiny)
-    difference = float(np.abs(np.asarray(found, float) - np.asarray(expected, float)).max()) / scale
+    size = np.linalg.norm if by_norm else _size
+    scale = max(float(size(expected)), floor, np.finfo(np.float32).tiny)
+    with np.errstate(invalid="ignore"):  # of two that are infinite
+        difference = float(size(np.asarray(found, float) - np.asarray(expected, float))) / scale
     return difference if np.isfinite(difference) else np.inf
 
 
@@ -378,23 +370,46 @@ def _stretch_difference(
     return difference if np.isfinite(difference) else np.inf
 
 
-def _check(quantity: str, differences: Mapping[str, float], tolerance: float, own: Mapping[str, Own]) -> Check:
-    forgiven = [
-        Forgiven(at=name, difference=difference, own=own[name].difference, by=own[name].by, left=own[name].left)
-        for name, difference in differences.items()
-        if quantity in FORGIVABLE and tolerance < difference and _is_explained(difference, own.get(name, NONE))
-    ]
-    left = {name: one for name, one in differences.items() if name not in {each.at for each in forgiven}}
-    at = max(left, key=left.__getitem__) if left else ""
+def _check(
+    quantity: str,
+    differences: Mapping[str, float],
+    tolerance: float | Mapping[str, float],
+    own: Mapping[str, float] | None = None,
+) -> Check:
+    """The check of a quantity: of the difference that is the most times as large as allowed, in a small trial if one
+    of these is too large: there the reason is nearer.
+    """
+    allowed = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(differences, tolerance)
+
+    def excess(name: str) -> tuple[bool, float, float]:
+        times = differences[name] / allowed[name] if allowed[name] else differences[name] and np.inf
+        return times > 1 and _trial(name) not in (FAR, BATCH), times, differences[name]
+
+    at = max(differences, key=excess, default="")
     return Check(
         name=quantity,
-        difference=left[at] if left else 0.0,
-        worst=max(differences.values()),
+        difference=differences.get(at, 0.0),
+        worst=max(differences.values(), default=0.0),
         at=at,
-        tolerance=tolerance,
+        tolerance=allowed.get(at, 0.0),
+        own=(own or {}).get(at, 0.0),
         trials=len(_trials(differences)) or 1,
-        forgiven=tuple(forgiven),
     )
+
+
+def _work_check(found: Mapping[str, np.ndarray]) -> list[Check]:
+    """The check of what a model's file does beside its model, as a worker saw it: see ``frameworks._work.observe``. The
+    calls of a step, ``work/calls BATCH_SIZE``, must not become more with the batch.
+    """
+    if f"{WORK}/beside" not in found:
+        return []
+    wrong = found[f"{WORK}/beside"].tolist()
+    calls = {int(name.rpartition(" ")[2]): int(one) for name, one in found.items() if name.startswith(f"{WORK}/calls ")}
+    few, many = (calls[size] for size in (min(calls), max(calls)))
+    if many > MORE_CALLS * few + 8:
+        grown = f"{few:,} with a batch of {min(calls)}, {many:,} with one of {max(calls)}"
+        wrong.append(f"the calls in a step become more with the batch ({grown}), as if samples were taken one by one")
+    return [Check(name=WORK, difference=len(wrong), worst=len(wrong), at="", tolerance=0, says="; ".join(wrong))]
 
 
 def _dropout_checks(
@@ -452,7 +467,7 @@ def _dropout_checks(
             for quantity, difference in of_place.items():
                 differences.setdefault(quantity, {})[name] = difference if np.isfinite(difference) else np.inf
     return [
-        _check(name, differences[name], tolerance, {})
+        _check(name, differences[name], tolerance)
         for name, tolerance in dropout_tolerances(condition).items()
         if name in differences
     ]
@@ -479,16 +494,27 @@ def neutralise(condition: Condition) -> Condition:
     return condition.but(hyperparameters={**condition.hyperparameters, **gate.hyperparameters})
 
 
+def with_dropout(condition: Condition) -> Condition:
+    """A gated condition for the largest batch: as for trials, but with dropout at its own rate."""
+    off, neutral = _dropout_off(condition), workloads.load(condition.workload).gate.hyperparameters
+    others = {name: value for name, value in neutral.items() if name not in off}
+    return condition.but(hyperparameters={**condition.hyperparameters, **others})
+
+
 def without_dropout(condition: Condition) -> Condition:
     """A gated condition with its workload's usual learning rate, but without dropout, whose masks never agree."""
+    return with_usual_rate(condition).but(hyperparameters={**condition.hyperparameters, **_dropout_off(condition)})
+
+
+def _dropout_off(condition: Condition) -> dict[str, object]:
+    """The hyperparameters with which the gate switches dropout off."""
     workload, values = workloads.load(condition.workload), condition.hyperparameters
     places = list(workload.dropouts(values))
-    off = {
+    return {
         name: value
         for name, value in workload.gate.hyperparameters.items()
         if list(workload.dropouts({**values, name: value})) != places
     }
-    return with_usual_rate(condition).but(hyperparameters={**values, **off})
 
 
 def with_usual_rate(condition: Condition) -> Condition:

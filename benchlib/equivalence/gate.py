@@ -12,13 +12,12 @@ import functools
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -28,14 +27,12 @@ from benchlib.condition import Condition
 from benchlib.env_vars import Surroundings
 from benchlib.equivalence import compare, samples, trials
 from benchlib.equivalence.certificate import Certificate, Whose
-from benchlib.equivalence.compare import Own
-from benchlib.equivalence.trials import Computed, Rounded
+from benchlib.equivalence.trials import Computed
 from benchlib.errors import Failure
 from benchlib.provenance import fingerprint, knobs, machine
 from benchlib.runner import availability, recording
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
-from benchlib.worker import check, files
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
 
@@ -45,8 +42,6 @@ FED_EVERY = 2
 """Steps of a longer training after which both are given the same weights, where rounding has parted them. The loss of
 the second shows the effect of the first.
 """
-
-MOVED_TRAININGS = 16  # times that the reference is trained again, at most: which ReLU parts two is a matter of chance
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
@@ -72,12 +67,41 @@ def adapt(condition: Condition) -> Condition:
     )
 
 
+def largest_batches(conditions: Iterable[Condition]) -> dict[Condition, int]:
+    """The gated conditions, and their prerequisites, that ``conditions`` need, with the largest batch of each."""
+    wanted: dict[Condition, int] = {}  # no set: the same order in every run
+    for condition in conditions:
+        for one in (gated := adapt(condition), *prerequisites(gated)):
+            wanted[one] = max(wanted.get(one, 0), condition.batch_size)
+    return wanted
+
+
 def prerequisites(condition: Condition) -> list[Condition]:
-    """The conditions that must be certified first: mixed precision in fp32, several processes in one."""
+    """The conditions that must be certified first: several processes in one, mixed precision in fp32, and fp32 in
+    double precision, in which two frameworks can be shown to be one model.
+    """
     one = {"world_size": 1, "threads": None, "communication": True} if condition.world_size > 1 else {}
-    exact = {"precision": "fp32"} if condition.precision != "fp32" else {}
+    exact = {"precision": "fp32"} if condition.precision not in ("fp32", "fp64") else {}
     changes = [{**one, **exact}, one, exact]
-    return list(dict.fromkeys(condition.but(**some) for some in changes if some))
+    return list(dict.fromkeys([*_in_double(condition), *(condition.but(**some) for some in changes if some)]))
+
+
+def _in_double(condition: Condition) -> list[Condition]:
+    """The condition's framework in double precision, in the mode and lane that the reference has; none where it has no
+    double precision, or is the reference's, which is the truth.
+    """
+    its = truth(condition)
+    if condition.precision == "fp64" or its is None or condition.framework == its.framework:
+        return []
+    if "fp64" not in frameworks.precisions(condition.framework):
+        return []
+    return [its.but(framework=condition.framework, environment=condition.environment, mode=_mode(condition.framework))]
+
+
+def can_train(condition: Condition) -> bool:
+    """Is a longer training of a gated condition compared?"""
+    alone = condition.precision == "fp32" and condition.world_size == 1
+    return alone and workloads.load(condition.workload).kind == "training"
 
 
 def reason(condition: Condition, name: str) -> str:
@@ -92,11 +116,26 @@ def reference(condition: Condition) -> Condition:
     the workload's frameworks. All conditions of a workload share it: two that are the same as it are the same.
     """
     environment, framework = _choose_reference(frameworks.of_workload(workloads.load(condition.workload)))
-    modes = frameworks.modes(framework)
-    mode = "eager" if "eager" in modes else modes[0]
     alone = {"world_size": 1, "threads": None, "communication": True}
-    chosen = {"mode": mode, "device": "cpu", "lane": "default", "precision": "fp32"}
+    chosen = {"mode": _mode(framework), "device": "cpu", "lane": "default", "precision": "fp32"}
     return condition.but(framework=framework, environment=environment, **chosen, **alone)
+
+
+def truth(condition: Condition) -> Condition | None:
+    """The reference in double precision, or None where its framework has none."""
+    its = reference(condition)
+    return its.but(precision="fp64") if "fp64" in frameworks.precisions(its.framework) else None
+
+
+def compared(condition: Condition) -> list[Condition]:
+    """A gated condition, its reference, and the truth: the reference itself where its framework has none."""
+    its = reference(condition)
+    return [condition, its, truth(condition) or its]
+
+
+def _mode(framework: str) -> str:
+    modes = frameworks.modes(framework)
+    return "eager" if "eager" in modes else modes[0]
 
 
 def _choose_reference(offered: Iterable[str]) -> tuple[str, str]:
@@ -113,64 +152,59 @@ def _choose_reference(offered: Iterable[str]) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Trained:
-    """A longer training, see ``compare.with_training``; None: that was not done. Where the two part on their own ways,
-    ``moved`` has losses (steps,) of the reference from weights moved in the last digit, by the move.
-    """
+    """A longer training, see ``compare.with_training``; None: that was not done."""
 
     own: np.ndarray | None = None
     fed: np.ndarray | None = None
-    moved: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> Trained | tuple[Failure, Whose]:
-    """A gated condition and its reference in a longer training, side by side; or the failure, and whose it is. They
-    take batches of the data in its own order, with the workload's usual rate, but without dropout.
+    """A gated condition, its reference and the truth in a longer training, side by side; or the failure, and whose it
+    is. They take batches of the data in its own order, with the workload's usual rate, but without dropout.
 
-    Each goes its own way. Where they part, the reference is trained again from moved weights, ``MOVED_TRAININGS`` times
-    at most, until one training parts as soon and as far. Later steps then say nothing, so both are trained once again.
-    Every second step starts from the reference's weights with a fresh optimizer; the next step's loss shows its effect.
-    A workload that makes rounding grow (``Gate.fed``) is trained in that way only, with every step from given weights.
-    The losses of ``resnet50`` are 0.06 apart after a single step.
+    Each goes its own way. Where rounding parts the reference from the truth, later steps say nothing, so condition and
+    reference are trained once again. Every second step starts from the reference's weights with a fresh optimizer; the
+    next step's loss shows its effect. A workload that makes rounding grow (``Gate.fed``) is trained in that way only,
+    with every step from given weights. The losses of ``resnet50`` are 0.06 apart after a single step.
     """
-    pair: dict[Whose, tuple[WorkerProcess, Job]] = {}
+    pair: dict[Condition, tuple[Whose, WorkerProcess, Job]] = {}
+    its, exact = compared(condition)[1:]
     whose: Whose = "condition"
 
-    def side_by_side(fed_every: int) -> np.ndarray:
+    def side_by_side(fed_every: int, places: Sequence[Condition]) -> np.ndarray:
         nonlocal whose
-        given, seen = str(pair["reference"][0].scratch / "weights.npz"), np.empty((2, steps, 2))
+        given, seen = str(pair[its][1].scratch / "weights.npz"), {one: np.empty((steps, 2)) for one in places}
         for step in range(steps):
             weights = given if fed_every and step % fed_every == 0 else None
-            for row, whose in ((1, "reference"), (0, "condition")):
-                asked = {"step": step, "weights": weights, "leads": whose == "reference", "restarts": True}
-                answer = pair[whose][0].ask("train_on", **asked)
-                seen[row, step] = answer["loss"], answer["moved"]
-        for whose in pair:
-            worker, job = pair[whose]
+            for one in sorted(seen, key=lambda one: one != its):
+                whose, worker, _ = pair[one]
+                asked = {"step": step, "weights": weights, "leads": one == its, "restarts": True}
+                answer = worker.ask("train_on", **asked)
+                seen[one][step] = answer["loss"], answer["moved"]
+        for _, worker, job in pair.values():
             recording.require_hashed(worker, fingerprint.files(job.condition, "gate"))
-        return seen
+        return np.stack([seen[one] for one in places])
 
     try:
-        for whose, one in (("condition", condition), ("reference", reference(condition))):
+        fed = workloads.load(condition.workload).gate.fed
+        for one in dict.fromkeys((condition, its) if fed else (condition, its, exact)):
+            whose = "condition" if one == condition else "reference"
             job = prepare_job(compare.without_dropout(one), INITIAL_SEED, inputs)
-            pair[whose] = WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)), job
-            pair[whose][0].finish_open()
-            _build(*pair[whose])
-        if workloads.load(condition.workload).gate.fed:
-            return Trained(fed=side_by_side(1))
-        own, moved = side_by_side(0)[..., 0], dict[str, np.ndarray]()
-        whose = "reference"
-        while not (seen := compare.training_check(condition, own, moved)).ok and len(moved) < MOVED_TRAININGS:
-            number = len(moved) + 1
-            moved[trials.describe_rounding("default", number)] = _retrain_reference(*pair["reference"], number, steps)
-        if not seen.ok or not seen.forgiven:
-            return Trained(own, moved=moved)
-        for whose in pair:
-            _build(*pair[whose])
-        return Trained(own, side_by_side(FED_EVERY), moved)
+            pair[one] = whose, WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)), job
+            pair[one][1].finish_open()
+            _build(*pair[one][1:])
+        if fed:
+            return Trained(fed=side_by_side(1, [condition, its]))
+        own = side_by_side(0, [condition, its, exact])[..., 0]
+        if compare.steps_compared(condition, own) == steps or not compare.training_check(condition, own).ok:
+            return Trained(own)
+        for one in (condition, its):
+            _build(*pair[one][1:])
+        return Trained(own, side_by_side(FED_EVERY, [condition, its]))
     except WorkerFailed as failure:
         return failure.failure, whose
     finally:
-        for worker, _ in pair.values():
+        for _, worker, _ in pair.values():
             worker.end()
 
 
@@ -178,96 +212,86 @@ def _build(worker: WorkerProcess, job: Job) -> None:
     recording.require_inputs(worker, job, worker.ask("build", **job.document()))
 
 
-def _retrain_reference(worker: WorkerProcess, job: Job, number: int, steps: int) -> np.ndarray:
-    """The losses of a reference from weights that are moved in the last digit, see ``check.roundings``."""
-    _build(worker, job)
-    weights = worker.scratch / "moved.npz"
-    np.savez(weights, **check.roundings(dict(files.arrays(Path(job.document()["weights"]))), number))
-    given = [str(weights), *[None] * (steps - 1)]
-    answers = (
-        worker.ask("train_on", step=step, weights=one, leads=False, restarts=True) for step, one in enumerate(given)
-    )
-    return np.array([answer["loss"] for answer in answers])
-
-
 class Gated(NamedTuple):
-    """A condition with its results and its reference's."""
+    """A condition with its results, its reference's and the truth's."""
 
     condition: Condition
-    computed: Computed
-    expected: Computed
-    own: dict[str, Own]  # differences of the reference's arrays from themselves, where that was asked
+    results: compare.Results
     surroundings: Surroundings
-    job: Job  # of the trials
+    job: Job  # of the small trials
+    batch_size: int  # of the largest
 
 
-def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) -> Certificate:
-    """The certificate of a gated condition; ``set_for_it`` are environment variables that were set for the gate."""
+def certify(gated: Gated) -> Certificate:
+    """The certificate of a gated condition."""
     condition, its = gated.condition, reference(gated.condition)
-    certificate = compare.certify(
-        condition, its, gated.computed, gated.expected, set_for_it, gated.job.hashes(), gated.own
-    )
+    sets = knobs.neutralising_reasons(condition)
+    set_for_it = {name: value for name, value in gated.surroundings.knobs.items() if name in sets}
+    certificate = compare.certify(condition, its, gated.results, set_for_it, gated.job.hashes())
     origin = {
+        **asdict(gated.surroundings),
+        "batch_size": gated.batch_size,
         "code": fingerprint.digest(condition, "gate"),
         "commit": fingerprint.commit(),
         "versions": recording.versions(condition),
         "reference_versions": recording.versions(its),
+        "reference_knobs": {**knobs.find(its), **knobs.of_gate(its)},
         "machine": machine.identity(condition.device),
     }
     certificate = certificate.model_copy(update=origin)
     if not certificate.checks:
         return certificate
-    fed = workloads.load(condition.workload).gate.fed
-    batches = certificate.trials if fed else max(certificate.trials, trials.STEPS)  # which are trained with
-    return certificate.model_copy(update={"exercised": samples.exercised_values(gated.job, batches)})
+    exercised = samples.exercised_values(gated.job, max(certificate.trials, trials.STEPS))  # batches, trained with
+    return certificate.model_copy(update={"exercised": exercised})
 
 
-def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Generator[Gated, None, None]:
-    """Each of ``conditions``, once, as soon as it and its reference have computed."""
+def run(sizes: Mapping[Condition, int], inputs: Path, patience_s: float) -> Generator[Gated, None, None]:
+    """Each of the gated conditions in ``sizes``, as soon as it, its reference and the truth have computed. By condition
+    they have the largest batch to be compared.
+    """
     workers = _Workers()
-    conditions = list(dict.fromkeys(conditions))
-    awaited = Counter(map(reference, conditions))  # by how many: arrays that nothing waits for are freed
+    beside = {one: compared(one)[1:] for one in sizes}
+    largest: dict[Condition, int] = {}
+    for one, some in beside.items():  # the sizes of what it is compared with, too
+        for its in (one, *some):
+            largest[its] = max(largest.get(its, 0), sizes[one])
+    # One size of all of a workload that share a reference: their arrays are compared.
+    for one, some in beside.items():
+        largest[one] = max(largest[its] for its in some)
+    awaited = Counter(its for some in beside.values() for its in some)  # arrays that nothing waits for are freed
     preparing = threading.Lock()  # a file that two conditions share is made once
 
     @functools.cache
-    def prepared(condition: Condition) -> Job:
-        return samples.prepare(condition, inputs)
+    def prepared(condition: Condition) -> tuple[Job, Job]:
+        return samples.prepare(condition, inputs), samples.prepare_large(condition, inputs, largest[condition])
 
-    def prepare(condition: Condition) -> Job:
+    def prepare(condition: Condition) -> tuple[Job, Job]:
         with preparing:
             return prepared(condition)
 
-    rounded = Rounded(lambda its: workers.start(its, patience_s), prepare)
-    expected = _Expected(rounded)
-    unpaired: dict[Condition, Computed] = {}
-    with closing(_compute_groups(_groups(conditions, awaited), workers, expected, prepare, patience_s)) as made:
-        for condition, computed in made:
-            if condition in awaited:
-                expected.put(condition, computed)
-            if condition in conditions:
-                unpaired[condition] = computed
-            for one in [one for one in unpaired if reference(one) in expected.found]:
-                its, own = reference(one), expected.own.get(one, {})
+    computed: dict[Condition, Computed] = {}
+    left = list(sizes)
+    with closing(_compute_groups(_groups(list(sizes), awaited), workers, prepare, patience_s)) as made:
+        for condition, arrays in made:
+            computed[condition] = arrays
+            for one in [one for one in left if computed.keys() >= {one, *beside[one]}]:
+                left.remove(one)
+                results = compare.Results(*(computed[its] for its in (one, *beside[one])))
                 surroundings = workers.surroundings.get(one, Surroundings())
-                yield Gated(one, unpaired.pop(one), expected.found[its], own, surroundings, prepare(one))
-                awaited[its] -= 1
-                if not awaited[its]:
-                    del expected.found[its]
+                yield Gated(one, results, surroundings, prepare(one)[0], largest[one])
+                awaited.subtract(beside[one])
+                for its in (one, *beside[one]):
+                    if its not in left and not awaited[its]:
+                        computed.pop(its, None)
 
 
 def _groups(conditions: list[Condition], references: Iterable[Condition]) -> list[list[Condition]]:
-    """All conditions by the process that they share. References come first, in the order in which they are looked for.
-    Conditions that compile follow, which one core does. Last come the largest groups, which can be shared.
+    """All conditions by the process that they share. References come first. Conditions that compile follow, which one
+    core does. Last come the largest groups, which can be shared.
     """
     others = _group_alike(one for one in conditions if one not in references)
     others.sort(key=lambda group: (group[0].mode == "eager", len(group)))
-    asked = (reference(one) for group in others for one in group)
-    # In the order in which references are looked for: no condition then comes before its own, which it would wait for.
-    places = list(environments.names())
-    first = sorted(
-        dict.fromkeys([*(one for one in asked if one in references), *references]),
-        key=lambda one: (places.index(one.environment), frameworks.rank(one.framework)),
-    )
+    first = sorted(references, key=lambda one: (one.environment, frameworks.rank(one.framework), one.precision))
     return _group_alike([*first, *(one for group in others for one in group)])  # a reference's process does others, too
 
 
@@ -287,38 +311,6 @@ def _group_alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
         )
         groups.setdefault(alike, []).append(condition)
     return list(groups.values())
-
-
-class _Expected:
-    """The results of the references, for which other threads may have to wait."""
-
-    def __init__(self, rounded: Rounded) -> None:
-        self.found: dict[Condition, Computed] = {}
-        self.own: dict[Condition, dict[str, Own]] = {}  # of conditions: how much their references' arrays vary
-        self.rounded = rounded
-        self._changed = threading.Condition()
-        self._closed = False
-
-    def put(self, one: Condition, computed: Computed) -> None:
-        """A copy: trials that are asked of the reference later are none of its own certificate."""
-        with self._changed:
-            self.found[one] = computed if isinstance(computed, Failure) else dict(computed)
-            self._changed.notify_all()
-
-    def wait_for(self, condition: Condition) -> Computed | None:
-        """The results of the condition's reference, once they are there; None: the condition is the reference."""
-        its = reference(condition)
-        if condition == its:
-            return None
-        with self._changed:
-            self._changed.wait_for(lambda: its in self.found or self._closed)
-            return Failure(sentence="the gate was ended") if self._closed else self.found[its]
-
-    def close(self) -> None:
-        """Release the threads that wait: no more results will come."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
 
 
 class _Group:
@@ -342,13 +334,10 @@ class _Group:
 def _compute_groups(
     conditions: list[list[Condition]],
     workers: _Workers,
-    expected: _Expected,
-    prepare: Callable[[Condition], Job],
+    prepare: Callable[[Condition], tuple[Job, Job]],
     patience_s: float,
 ) -> Generator[tuple[Condition, Computed], None, None]:
-    """The results of ``conditions``, in groups, ``AT_ONCE`` processes at a time. A group starts no sooner than those
-    before it: all that it waits for is at work, or done.
-    """
+    """The results of ``conditions``, in groups, ``AT_ONCE`` processes at a time."""
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
     on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port
     on_cpu = all(condition.device == "cpu" for group in conditions for condition in group)
@@ -361,7 +350,7 @@ def _compute_groups(
     def work(group: _Group) -> None:
         with on_all_cores if group.first.world_size > 1 else _share_of_cores(shares):
             while group and not workers.closed:  # a condition that fails takes its process with it, not the others
-                for result in _compute_group(group, prepare, expected, patience_s, workers):
+                for result in _compute_group(group, prepare, patience_s, workers):
                     results.put(result)
 
     def share() -> None:
@@ -392,10 +381,7 @@ def _compute_groups(
                 else:
                     yield result
         finally:
-            try:
-                workers.close()  # first: who is let go then finds that there is nothing more to do
-            finally:
-                expected.close()
+            workers.close()
 
 
 @contextmanager
@@ -437,7 +423,7 @@ class _Workers:
 
 
 def _compute_group(
-    group: _Group, prepare: Callable[[Condition], Job], expected: _Expected, patience_s: float, workers: _Workers
+    group: _Group, prepare: Callable[[Condition], tuple[Job, Job]], patience_s: float, workers: _Workers
 ) -> Iterator[tuple[Condition, Computed]]:
     """The results of a group's conditions in one process, one after another, up to the first failure."""
     condition, worker, opened = group.take(), None, False
@@ -450,14 +436,14 @@ def _compute_group(
             if not opened:
                 worker.finish_open()
                 opened = True
-            its = functools.partial(expected.wait_for, condition)
-            computed, expected.own[condition] = trials.run_trials(
-                worker, condition, prepare(condition), reference(condition), its, expected.rounded
-            )
+            computed = trials.run_trials(worker, condition, *prepare(condition))
             known |= fingerprint.files(condition, "gate")
             recording.require_hashed(worker, known)
             yield condition, computed
             condition = group.take()
+            if computed.get(f"{compare.WORK}/beside", np.zeros(0)).size:  # what it has set is no ground for others
+                worker.end()
+                worker, opened = None, False
     except WorkerFailed as failure:
         # A process that cannot even open fails for all that is left: a start for each would take for ever.
         while condition is not None:

@@ -46,6 +46,15 @@ def prepare(condition: Condition, inputs: Path) -> Job:
     return replace(job, data=data, orders=orders)
 
 
+def prepare_large(condition: Condition, inputs: Path, batch_size: int) -> Job:
+    """The job of a gated condition's trial with so many samples, all different and in the data's own order."""
+    job = prepare_job(compare.with_dropout(condition), INITIAL_SEED, inputs)
+    if job.orders is not None:
+        batch_size = min(batch_size, len(files.arrays(job.data)["train_labels"]))
+    job = prepare_job(job.condition.but(batch_size=batch_size), INITIAL_SEED, inputs)
+    return replace(job, weights=_weights(job, inputs))
+
+
 def exercised_values(job: Job, batches: int) -> dict[str, bool]:
     """The cases of a workload's data, and whether the first so many batches of a prepared ``job`` have them. Empty for
     an operator, whose inputs are drawn. A field with too many values to list has one entry with their number in the

@@ -5,12 +5,14 @@ probe covers behaviour that trials do not show: the optimizer by itself and drop
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, Iterator, Sequence
 
 import numpy as np
 
 from benchlib.errors import BenchlibError
-from benchlib.frameworks import GRADIENT_SCALE, Session
+from benchlib.frameworks import GRADIENT_SCALE, Session, given_masks
 from benchlib.workloads import Values, Workload
 
 OF_ALL = 3  # steps of the probe with all weights; further ones are taken with a few, which cost next to nothing
@@ -19,8 +21,11 @@ SMALL_FROM = 30  # steps of the probe after which all gradients are small: a mem
 SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
+LEAST_PASSES = 25  # masks that all have to differ
 PASSES = 500  # to get there, at most: a place of 20 numbers a pass gets there
 DROPPING = 3  # steps with dropout from the same weights and batch, each of which drops other numbers
+FAR, LARGER, FARTHER = "far", 4.0, 1024.0  # the trial with weights, and a last layer, so many times as large
+FAVOURED = (0, 1, 2, 3, "middle", -2, -1)  # columns that are made the likeliest there, in turn
 LIVE = (3, 8)  # numbers of steps in a row after which the distance of the weights is taken
 
 
@@ -31,35 +36,43 @@ def compute_trial(
     initial: dict[str, np.ndarray],
     batches: list[Any],
     steps: int,
-    trial: int,
-    moved: int,
+    trial: str,
     again: bool,
     predicts: bool,
+    masked: bool,
 ) -> dict[str, np.ndarray]:
     """Outputs and gradients of batch ``trial``, and the results of ``steps`` from it: losses, changes of weights and
-    running statistics, evaluation outputs and predictions. The first loss, which no step has changed, is given apart.
-    An operator has the output of its first step in place of losses. Where there are fewer batches, the trial takes one
-    again, with all weights larger by an eighth for each trial. Where ``moved`` is not 0, the weights differ from the
-    initial ones by :func:`roundings`, and the batches are reversed (:func:`reverse_batch`). A trial made ``again`` asks
-    a training workload for the results of steps and evaluation only, which include the traces of an earlier trial. It
-    ``predicts`` if the workload's file has code of its own for that.
-
-    Names are ``trial/quantity`` or ``trial/quantity:array``.
+    running statistics, evaluation outputs and predictions, named ``trial/quantity`` or ``trial/quantity:array``. An
+    operator has the output of its first step in place of losses. Where there are fewer batches, the trial takes one
+    again, with all weights larger by an eighth for each. One without a number takes the first; ``FAR`` has large
+    weights. A trial made ``again`` asks a training workload for steps and evaluation only, with traces of an earlier
+    one. It ``predicts`` if the workload's file does. ``masked``: each step drops by given masks.
     """
-    if trial >= len(batches):  # the batch has been met: other weights meet other kinks
-        initial = {name: array * np.float32(1 + trial / 8) for name, array in initial.items()}
-    initial = roundings(initial, moved) if moved else initial
-    first = trial % len(batches)
-    batches = [*batches[first:], *batches[:first]]
+    number = int(trial) if trial.isdigit() else 0
+    if number >= len(batches):  # the batch has been met: other weights meet other kinks
+        initial = {name: array * np.float32(1 + number / 8) for name, array in initial.items()}
+    batches = [*batches[number % len(batches) :], *batches[: number % len(batches)]]
+    session.load(initial)
+    favoured = {}  # type: dict[str, np.ndarray]
+    if trial == FAR:
+        initial, favoured = _enlarge(workload, values, initial, session.outputs(batches[0], training=False))
+        session.load(initial)
+    masked = masked and any(p > 0 for _, p in workload.dropouts(values))
+    drops = partial(given_masks, session) if masked else lambda step: nullcontext()
     arrays = {}
     if workload.kind != "training" or not again:
+        with drops(0):
+            arrays.update(_numbered("outputs", session.outputs(batches[0], training=True)))
         session.load(initial)
-        arrays.update(_numbered("outputs", session.outputs(batches[0], training=True)))
-        gradients = session.gradients(batches[0])
+        with drops(0):
+            gradients = session.gradients(batches[0])
         arrays.update({f"gradient:{name}": array for name, array in gradients.items()})
         arrays.update({f"gradient size:{name}": _size([array]) for name, array in gradients.items()})
     session.load(initial, GRADIENT_SCALE)  # a forward pass may have moved running statistics; no step may be left out
-    results = [session.step(batches[i % len(batches)]) for i in range(steps)]
+    results = []
+    for step in range(steps):
+        with drops(step):
+            results.append(session.step(batches[step % len(batches)]))
     session.synchronize()
     if workload.kind == "operator":
         arrays["outputs:step"] = session.to_numpy(results[0])
@@ -67,18 +80,43 @@ def compute_trial(
         arrays["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
         arrays["first loss"] = arrays["losses"][:1]
     arrays.update(_changes(session.weights(), initial, workload, values))
-    evaluated = _numbered("evaluation outputs", session.outputs(batches[0], training=False))
-    arrays.update(evaluated)
-    if predicts and not again:
-        arrays["predictions"] = session.predictions(batches[0])
-    elif workload.kind == "training" and trial == 0 and not again:
-        # Classes: of its own outputs, since rounding may decide which is the likeliest. One trial shows how it is done.
-        arrays["predictions"] = session.predictions(batches[0]) - evaluated["evaluation outputs:0"].argmax(axis=-1)
-    if moved:
-        arrays.update({name: array[::-1] for name, array in arrays.items() if name.partition(":")[0] in _OF_SAMPLES})
-        if "gradient:input" in arrays:
-            arrays["gradient:input"] = arrays["gradient:input"][::-1]
+    if trial == FAR:
+        session.load(initial)
+    evaluated = session.outputs(batches[0], training=False)
+    arrays.update(_numbered("evaluation outputs", evaluated))
+    if workload.kind == "training" and not again:
+        arrays["predictions"] = session.predictions(batches[0]) if predicts else evaluated[0].argmax(axis=-1)
+    for place in FAVOURED if favoured else ():
+        most = 4 * np.float32(max(np.abs(output).max() for output in evaluated))
+        session.load({**initial, **{name: _favour(one, place, most) for name, one in favoured.items()}})
+        arrays[f"predictions:{place}"] = predict(session, batches[0], predicts)
     return {f"{trial}/{name}": array for name, array in arrays.items()}
+
+
+def predict(session: Session, batch: Any, predicts: bool) -> np.ndarray:
+    """The predictions for a batch: by the file's own code if it ``predicts``, else the classes of its first output."""
+    return session.predictions(batch) if predicts else session.outputs(batch, training=False)[0].argmax(axis=-1)
+
+
+def _enlarge(
+    workload: Workload, values: Values, initial: dict[str, np.ndarray], outputs: tuple[np.ndarray, ...]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Larger weights, and the biases of the last layer as they were: the last with a number for each output column."""
+    shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
+    factors = {name: LARGER for name, shape in shapes.items() if len(shape) > 1}
+    for columns in [output.shape[-1] for output in outputs]:
+        for dimensions in (1, 2):
+            alike = [name for name, shape in shapes.items() if shape[0] == columns and len(shape) == dimensions]
+            factors.update(dict.fromkeys(alike[-1:], FARTHER))
+    larger = {name: array * np.float32(factors.get(name, 1)) for name, array in initial.items()}
+    return larger, {name: initial[name] for name in factors if len(shapes[name]) == 1}
+
+
+def _favour(bias: np.ndarray, place: Any, most: np.float32) -> np.ndarray:
+    """A bias that makes one column the likeliest, beside outputs of a quarter of ``most``."""
+    favoured = bias.copy()
+    favoured[(len(bias) // 2 if place == "middle" else place) % len(bias)] += most
+    return favoured
 
 
 def _changes(
@@ -97,31 +135,6 @@ def _changes(
     return arrays
 
 
-_OF_SAMPLES = ("outputs", "evaluation outputs", "predictions")
-
-
-def reverse_batch(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """A batch in the reverse order, so that sums over it are made in another order."""
-    return tuple(array[::-1].copy() for array in batch)  # a view of one sample would have kept its negative stride
-
-
-def units(number: int) -> int:
-    """The units in the last digit by which weights are moved for the ``number``, from 1: by one at first, then by 8.
-    Eight move outputs about as much as another order of sums of many products does.
-    """
-    return 1 if number == 1 else 8
-
-
-def roundings(initial: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
-    """Weights that are more or less, at random, by :func:`units` in the last digit."""
-    random = np.random.RandomState(number)
-    moved = {}
-    for name, array in initial.items():
-        signs = (random.randint(0, 2, array.shape) * 2 - 1).astype(np.float32)
-        moved[name] = array + signs * np.float32(units(number)) * np.spacing(np.abs(array))
-    return moved
-
-
 def probe(
     session: Session,
     workload: Workload,
@@ -136,10 +149,9 @@ def probe(
     one weight of each kind alone. ``probe/evaluation outputs`` are from the initial weights. For ``dropout/...`` see
     :func:`observe_dropout`, for ``dropout/step losses`` and ``dropout/moved STEPS`` :func:`take_steps`.
     """
-    for method in ("update", "dropouts"):
-        if not hasattr(session, method):
-            where = "see Session in benchlib/frameworks/__init__.py"
-            raise BenchlibError(f"{type(session).__module__}: its Session has no method {method!r}: {where}")
+    for method in (one for one in ("update", "dropouts") if not hasattr(session, one)):
+        lacks = f"its Session has no method {method!r}: see Session in benchlib/frameworks/__init__.py"
+        raise BenchlibError(f"{type(session).__module__}: {lacks}")
     session.load(initial)
     evaluated = session.outputs(batch, training=False)
     arrays = {f"probe/{name}": array for name, array in _numbered("evaluation outputs", evaluated).items()}
@@ -248,10 +260,9 @@ def observe_dropout(session: Session, batch: Any) -> dict[str, np.ndarray]:
     """The effect of dropout on a batch, over passes. ``dropout/places`` are the fewest and the most places of any pass.
     Of each place, in order, ``given`` counts its numbers in a pass, and ``root mean square`` is over all passes.
     ``numbers`` counts those that were not 0 before, ``zeros`` those of them that are 0 after. ``least scale`` and
-    ``greatest scale`` are of the numbers left. ``neighbours`` is how far joint drops of adjacent numbers, along any
-    axis, are from chance, in standard deviations. ``repeats`` counts the pairs of successive passes that drop the same,
-    ``twins`` the earlier places that drop the same. ``evaluation places`` counts those that change anything in
-    evaluation.
+    ``greatest scale`` are of the numbers left. ``neighbours`` is how far joint drops of adjacent numbers are from
+    chance, in standard deviations. ``repeats`` counts pairs of passes that drop the same, up to ``LEAST_PASSES`` apart,
+    ``twins`` the earlier places that do. ``evaluation places`` counts those that change anything in evaluation.
     """
     places = []  # type: list[_Place]
     counts = []
@@ -263,7 +274,7 @@ def observe_dropout(session: Session, batch: Any) -> dict[str, np.ndarray]:
         places += [_Place() for _ in masks[len(places) :]]
         for place, mask in zip(places, masks):
             place.add(mask, masks[: masks.index(mask)])
-        if number and all(place.numbers >= ENOUGH for place in places):
+        if number + 1 >= LEAST_PASSES and all(place.numbers >= ENOUGH for place in places):
             break
     arrays = {"places": np.array([min(counts), max(counts)])}
     if places:
@@ -304,7 +315,7 @@ class _Place:
         self.passes, self.squares = 0, 0.0
         self.least, self.greatest = math.inf, -math.inf
         self.together = {}  # type: dict[int, list[float]]
-        self.before = None  # type: _Mask | None
+        self.before = []  # type: list[_Mask]
 
     def add(self, mask: _Mask, others: list[_Mask]) -> None:
         self.given = mask.seen.size
@@ -315,9 +326,9 @@ class _Place:
         if mask.scales.size:
             self.least = min(self.least, float(mask.scales.min()))
             self.greatest = max(self.greatest, float(mask.scales.max()))
-        self.repeats += self.before is not None and mask.is_like(self.before)
+        self.repeats += sum(map(mask.is_like, self.before))
         self.twins = max(self.twins, sum(mask.is_like(other) for other in others))
-        self.before = mask
+        self.before = [*self.before, mask][-LEAST_PASSES:]
         share = mask.zero.sum() / max(1, mask.seen.sum())
         if not 0 < share < 1:
             return

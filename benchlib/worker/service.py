@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 import numpy as np
 
 from benchlib import frameworks, workloads
+from benchlib.frameworks import _work
 from benchlib.worker import PLUGINS, check, extend, files, warmup
 from benchlib.worker.batches import Batches
 
@@ -87,10 +88,10 @@ class Worker:
         orders: str | None,
     ) -> dict[str, Any]:
         self.workload, self.values = workloads.load(workload), values
+        self.settings = _work.Settings(self.session, self.framework, workload)
         module = importlib.import_module(f"benchlib.workloads.{workload}.{self.framework}")
         part = (self.rank, self.world_size)
-        order_files = None if orders is None else Path(orders)
-        self.batches = Batches(Path(data), batch_size, order_files, self.workload.fields, part)
+        self.batches = Batches(Path(data), batch_size, orders and Path(orders), self.workload.fields, part)
         self.batch_size = batch_size // self.world_size
         self.predicts = hasattr(module, "predict")
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
@@ -113,8 +114,9 @@ class Worker:
         return islice(self.batches.epoch(1), DISTINCT_BATCHES)
 
     def do_first_step(self) -> dict[str, Any]:
-        wall_s = self._timed(1)["wall_s"]
-        return {"wall_s": wall_s, "settings": self.session.settings()}  # some thread pools begin with the first step
+        block = self.do_block(1)
+        self.settings.keep()
+        return {"wall_s": block["wall_s"]}
 
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
         """See ``steady``; ``chunks`` are seconds of each, by the wall and of CPU."""
@@ -123,12 +125,12 @@ class Worker:
 
     def _agree(self, steps: int) -> float:
         """Seconds of so many steps; the same for all processes of a group, or they would not go on together."""
-        block = self._timed(steps)
+        block = self.do_block(steps)
         self.chunks.append((block["wall_s"], block["cpu_s"]))
         return self.session.agree(block["wall_s"]) if self.world_size > 1 else block["wall_s"]
 
     def do_block(self, steps: int) -> dict[str, Any]:
-        return self._timed(steps)
+        return self._run([self.ready[i % len(self.ready)] for i in range(steps)])[0]
 
     def do_reset(self) -> dict[str, Any]:
         self.session.load(self.initial)
@@ -152,24 +154,36 @@ class Worker:
         """Predict every test sample (classes; of a graph: for each node; words), in order."""
         predicted = []
         for arrays, real in self.batches.test(self.batch_size):
-            predicted.append(self.session.predictions(self.session.put(arrays))[:real])
+            predicted.append(check.predict(self.session, self.session.put(arrays), self.predicts)[:real])
         np.save(file, np.concatenate(predicted).astype(np.int32))
         return {}
 
-    def do_check(self, steps: int, trial: int, moved: int, again: bool, file: str) -> dict[str, Any]:
-        """Pack the arrays of a trial in ``file``; each process of a group has its own: see ``check.compute_trial``."""
-        file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
-        ready = [self.session.put(check.reverse_batch(one)) for one in self._first_batches()] if moved else self.ready
-        arrays = check.compute_trial(
-            self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again, self.predicts
-        )
-        files.pack(file, arrays)
-        return {}
+    def do_check(self, file: str, **asked: Any) -> dict[str, Any]:
+        """Pack the arrays of a trial in ``file``, none where masks cannot be given, and say why. Each process of a
+        group has its own file: see ``check.compute_trial``.
+        """
+        built, arrays, why = (self.session, self.workload, self.values, self.initial, self.ready), {}, ""
+        try:
+            arrays = check.compute_trial(*built, predicts=self.predicts, **asked)
+        except frameworks.NoMasks as reason:
+            why = str(reason)
+        files.pack(f"{file}.{self.rank}.npz" if self.world_size > 1 else file, arrays)
+        return {"why": why}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
         """Pack the probe of this session's model, which trials do not see, in ``file``: see ``check.probe``."""
         files.pack(file, check.probe(self.session, self.workload, self.values, self.initial, self.ready[0], records))
         return {}
+
+    def do_layers(self, trial: int, file: str) -> dict[str, Any]:
+        """Pack the inputs and outputs of layers, with their numbers behind the names: see ``Session.layers``."""
+        layers = self.session.layers(self.ready[trial % len(self.ready)])
+        files.pack(file, {f"{name}/{number}": array for number, (name, array) in enumerate(layers)})
+        return {}
+
+    def do_work(self) -> dict[str, Any]:
+        """The work of a step, as counted, and what the model's file does beside it: see ``frameworks._work``."""
+        return _work.observe(self.session, self.settings, self.ready, self.batch_size)
 
     def do_train_on(self, step: int, weights: str | None, leads: bool, restarts: bool) -> dict[str, Any]:
         """Step number ``step`` (from 0) of training, and its loss; batches are those of the epochs that were given, and
@@ -215,7 +229,7 @@ class Worker:
         steps = max(1, round(seconds / max(self._until_read(1), 1e-6)))
         timed_s, once_s, twice_s = [], [], []
         for _ in range(takes):
-            timed_s.append(self._timed(steps)["wall_s"])
+            timed_s.append(self.do_block(steps)["wall_s"])
             once_s.append(self._until_read(steps))
             twice_s.append(self._until_read(2 * steps))
         # Reading takes its time, too: copies from a device. It is in both, and not in their difference.
@@ -232,22 +246,16 @@ class Worker:
 
     def do_memory(self) -> dict[str, Any]:
         device = {f"device_{name}": value for name, value in self.session.device_memory().items()}
-        own = {"peak": "VmHWM", "steady": "VmRSS", "private": "RssAnon"}
-        return {**{name: _status_mib(field) for name, field in own.items()}, **device}
-
-    def _timed(self, steps: int) -> dict[str, Any]:
-        return self._run([self.ready[i % len(self.ready)] for i in range(steps)])[0]
+        own = {"peak": _status_mib("VmHWM"), "steady": _status_mib("VmRSS"), "private": _status_mib("RssAnon")}
+        return {**own, **device, "settings": self.settings.require()}
 
     def _run(self, batches: list[Any]) -> tuple[dict[str, Any], list[Any]]:
-        """Time one step per batch as a block; the clock stops when the device has done all of it.
-
-        Also returns the steps' losses; an operator's outputs are as large as its inputs, and are let go at once.
+        """Time one step per batch as a block; the clock stops when the device has done all of it. Also returns the
+        losses; an operator's outputs are as large as its inputs, and are let go at once.
         """
         step = self.session.step
         if self.world_size > 1:
-            self.session.agree(
-                0.0
-            )  # so that all begin together: who began first would wait for the others on the clock
+            self.session.agree(0.0)  # who began before the others would wait for them on the clock
         self.session.synchronize()
         cpu = _cpu_s()
         started = time.perf_counter()
