@@ -16,6 +16,7 @@ from benchlib.tables import ends_text, span_text, spelled, wide
 
 SHARE_DISTURBED = 0.2  # of the blocks that count: more is a warning
 RESTLESS = 0.1  # cores that workers use who should sleep: more is a warning; of those that do sleep 0.04 are seen
+ABOVE = "Shares of the machine's peak above 100 %, by another algorithm (Winograd), a peak seen too low, or less work"
 AGAIN = " See that the machine is quiet (on a shared node: that you have it alone), delete the measurements, run again."
 
 
@@ -37,7 +38,7 @@ def early_ends(comparisons: list[Comparison]) -> list[str]:
 
 def of_rows(frame: pd.DataFrame) -> list[str]:
     """Warnings about unsteady, disturbed or throttled measurements: a sentence for each kind of trouble."""
-    columns = ["steady", "disturbed", "slows_down", "idle_cores", "accelerator_throttled"]
+    columns = ["steady", "disturbed", "slows_down", "idle_cores", "accelerator_throttled", "peak_share_percent"]
     steps = wide(frame, "steady").set_index("label").reindex(columns=columns)
     runs = wide(frame, "epoch_s").set_index("label")
     disturbed = steps["disturbed"].where(steps["disturbed"] > SHARE_DISTURBED)
@@ -47,6 +48,7 @@ def of_rows(frame: pd.DataFrame) -> list[str]:
         ("Blocks were disturbed in every take", disturbed, AGAIN),
         ("Steps keep getting slower, so throughput is no constant", steps["slows_down"], ""),
         ("Workers that should sleep used so much of a core", restless, ""),
+        (ABOVE, steps["peak_share_percent"].where(lambda share: share > 100) / 100, ""),
         ("The accelerator's clocks were held down by heat or power", steps["accelerator_throttled"], ""),
         ("Training runs were disturbed, so their times count nowhere", runs["left_out"] / runs["runs"], AGAIN),
     ]

@@ -383,8 +383,9 @@ RUNS = Listed("The training runs.", lambda of: of.runs.drop(columns=["task", "pa
 
 
 def verdict(row: pd.Series) -> str | None:
-    """The verdict on a row's ratio, or why there is none."""
-    return row["why"] if pd.isna(row["verdict"]) else row["verdict"]
+    """The verdict on a row's ratio with its caveat, or why there is none."""
+    said = row["why"] if pd.isna(row["verdict"]) else row["verdict"]
+    return said if pd.isna(row.get("caveat")) else f"{said} ({row['caveat']})"
 
 
 def disturbed_note(name: str = "why") -> Value:
@@ -404,14 +405,12 @@ def reached(row: pd.Series) -> str | None:
     return f"{row['epochs_to_threshold_processes']} of {row['runs']}"
 
 
-CONDITION = (
+CONDITION = (  # of a row, in full
     *("subject", "label", "workload", "framework", "environment", "mode", "precision", "device", "lane"),
     *("batch_size", "learning_rate", "data", "train_samples", "threads"),
 )
-"""The columns of a row's condition, in full."""
 
-OF_TASK = tuple(name for name in CONDITION if name not in {"workload", "data"})
-"""The columns of a row's condition beside its task."""
+OF_TASK = tuple(name for name in CONDITION if name not in {"workload", "data"})  # beside its task
 
 RATIO = (
     Column("ratio", "throughput_ratio"),
@@ -421,8 +420,7 @@ RATIO = (
 )
 """Columns of ``throughput_ratio``: the ratio, its verdict, and the A/A control of its comparison."""
 
-ENDED = ("half_width_percent", "ended")
-"""Columns of ``throughput_ratio``: the widest interval of its comparison, and why no more of it was measured."""
+ENDED = ("half_width_percent", "ended")  # of ``throughput_ratio``: the widest interval, and why no more was measured
 
 INDICATORS = (  # of rows of ``samples_per_second``: the columns that experiments ask for
     *("samples_per_second", "step_ms", "cpu_percent", "memory_mib", "accelerator_percent", "accelerator_memory_mib"),
@@ -443,7 +441,6 @@ PROCESSES = Table(
     "samples_per_second",
     (*CONDITION, HYPERPARAMETERS, *OF_PROCESSES),
 )
-"""The table of the processes of all comparisons."""
 
 
 def interval_text(row: pd.Series, quantity: str = "") -> str:

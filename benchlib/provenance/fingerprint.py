@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 FOLDERS = ("worker", "data", "runner")
 
 NUMBERS = (
-    *("__init__", "errors", "metrics", "frameworks/__init__", "workloads/__init__"),
+    *("__init__", "errors", "metrics", "frameworks/__init__", "frameworks/_work", "workloads/__init__"),
     *("provenance/accelerators", "provenance/npu_smi", "provenance/nvml"),
 )
 """Modules behind every number beside those folders."""

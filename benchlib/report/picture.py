@@ -156,7 +156,7 @@ def _facts(row: Row) -> dict[str, str]:
     return {
         "condition": spelled(row["label"]),
         "relative to": spelled(row["baseline_label"]),
-        "verdict": ": ".join(one for one in (row["says"], row["reason"]) if pd.notna(one)),
+        "verdict": ": ".join(one for one in (row["says"], row["reason"], row["caveat"]) if pd.notna(one)),
         "A/A": control if pd.notna(row["control"]) else f"none: {row['control_why']}",
         "pairs": str(row["processes"]),
         "ended": "" if pd.isna(row["ended"]) else row["ended"],

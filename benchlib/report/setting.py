@@ -35,7 +35,7 @@ def machine(results: Results) -> HTML:
 
 
 def settings(results: Results) -> HTML:
-    """Show the settings in force in the workers, read back from the frameworks after the first step."""
+    """Show the settings in force in the workers, read back from the frameworks after the last step."""
     named = naming.subjects(m.condition for m in results.measured)
     rows: dict[tuple[str, str, str], dict[str, None]] = {}  # by subject, device and threads
     for m in results.measured:
@@ -44,7 +44,7 @@ def settings(results: Results) -> HTML:
         rows.setdefault(who, {}).update(dict.fromkeys(settings_text))
     columns = ["subject", "device", "threads asked for", "settings"]
     shown = pd.DataFrame([(*who, "; ".join(each)) for who, each in rows.items()], columns=columns)
-    return tables.html(shown, "Settings in force, read back from the frameworks after the first step.")
+    return tables.html(shown, "Settings in force, read back from the frameworks after the last step.")
 
 
 def keys(results: Results) -> HTML:

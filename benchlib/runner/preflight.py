@@ -35,7 +35,7 @@ def too_large(condition: Condition) -> str:
         if 4 * sum(math.prod(weight.shape) for weight in workload.weights(values).values()) > there:
             return "hyperparameters"
         here = condition.device == "cpu" or workload.kind == "operator"  # whose batches are drawn on the host
-        sample = workload.held(values) * (4 if condition.precision == "fp32" else 2) if here else 0.0
+        sample = workload.held(values) * {"fp64": 8, "fp32": 4}.get(condition.precision, 2) if here else 0.0
     except OverflowError:
         return "hyperparameters"
     if sample > there:

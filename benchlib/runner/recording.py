@@ -86,7 +86,7 @@ def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
 
 
 def first_step(measurement: Measurement, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
-    """Time the first step, compilation included, while ``others`` should sleep, and read back the settings after it."""
+    """Time the first step, compilation included, while ``others`` should sleep."""
     hold_still(others)
     watch = Watch(worker, others, compiles=True)
     answer = worker.ask("first_step")
@@ -96,17 +96,17 @@ def first_step(measurement: Measurement, worker: WorkerProcess, others: list[Wor
         raise worker.give_up(f"reported impossible times: a first step of {answer['wall_s']!r} s")
     measurement.first_step_s = answer["wall_s"]
     measurement.first_step_disturbed_by = by or (NO_CPU if starved else "")
-    measurement.settings = answer["settings"]
 
 
 def memory(measurement: Measurement, worker: WorkerProcess) -> None:
-    """Memory in MiB (2**20 bytes). ``after_import`` is resident in the worker's process once the framework is imported,
-    ``steady`` after the last step. ``private`` is the part of ``steady`` without mapped files; ``peak`` the most ever.
-    ``children`` is resident in processes that it started (compilers). Of the device, from the framework's allocator:
-    ``device_allocated`` now, ``device_peak``.
+    """The settings after the last step, and memory in MiB (2**20 bytes). ``after_import`` is resident in the worker's
+    process once the framework is imported, ``steady`` after the last step. ``private`` is the part of ``steady``
+    without mapped files; ``peak`` the most ever. ``children`` is resident in processes that it started (compilers). Of
+    the device, from the framework's allocator: ``device_allocated`` now, ``device_peak``.
     """
-    children = sum(worker.map_children(lambda child: child.memory_info().rss / 2**20))
-    measurement.memory = {**measurement.memory, **worker.ask("memory"), "children": children}
+    answer = worker.ask("memory")
+    answer["children"] = sum(worker.map_children(lambda child: child.memory_info().rss / 2**20))
+    measurement.settings, measurement.memory = answer.pop("settings"), {**measurement.memory, **answer}
 
 
 CLOCK_S = 0.01  # by so much a block may last longer than the parent waited for it

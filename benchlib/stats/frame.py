@@ -26,17 +26,17 @@ from benchlib.errors import BenchlibError
 from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN
 from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, Comparison
 from benchlib.stats.intervals import Interval, mean_interval
+from benchlib.stats.measured import Proof
 from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns, drop_disturbed
 from benchlib.stats.validity import MOST
 
-IMPOSSIBLE = "not possible here"
-"""Why a condition was not measured: its framework refuses it."""
+IMPOSSIBLE = "not possible here"  # a condition that its framework refuses
 
-DIVERGED, NOT_REPORTED = "diverged", "not reported by the driver"
+DIVERGED, NOT_REPORTED, LESS_WORK = "diverged", "not reported by the driver", "less work, and faster than possible"
 
 WHYS = (
     *(MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED),
-    *(IMPOSSIBLE, NOT_REACHED, DIVERGED, NOT_REPORTED),
+    *(IMPOSSIBLE, NOT_REACHED, DIVERGED, NOT_REPORTED, LESS_WORK),
     *(AT_ONCE, NEVER, NOT_SHOWN),
 )
 """Why a row has no number."""
@@ -130,6 +130,7 @@ SCHEMA = pa.schema(
         "verdict": pa.string(),  # on a ratio, see ``comparison.verdict_on``
         "why": pa.string(),  # there is no number: one of WHYS
         "reason": pa.string(),  # why it cannot be measured here, or why it failed, in words
+        "caveat": pa.string(),  # of a ratio, in words: less work than the reference's
         "control": pa.float64(),  # the A/A of its comparison
         "control_low": pa.float64(),
         "control_high": pa.float64(),
@@ -202,8 +203,7 @@ def of_comparison(
     **common: Any,
 ) -> pd.DataFrame:
     """A comparison's ratios, its control, each condition's measurements, and the rows ``beside`` these, such as those
-    of ``derived_ratios``. ``common`` are columns such as the notebook and the task. ``roof_s`` gives the least seconds
-    that a step could take on this machine.
+    of ``derived_ratios``. ``common`` are more columns. ``roof_s`` gives the least seconds of a step on this machine.
     """
     conditions, baseline, control = comparison.conditions, comparison.baseline, comparison.control
     control_why = NOT_MEASURED if control.processes == 0 else None
@@ -225,7 +225,21 @@ def of_comparison(
         rows.append(row("throughput_ratio", one, ratio, baseline, files=files[one], **verdict_columns(verdict)))
     for condition, measured in zip(conditions, comparison.throughput().to_dict("records"), strict=True):
         rows += _indicators(condition, measured, roof_s)
-    return of_rows([*rows, *beside], **{"kind": COMPARISON, **columns, **common})
+    rows += beside
+    _add_caveats(rows, {str(one): proof for one in conditions if (proof := comparison.certificates.get(one.key))})
+    return of_rows(rows, **{"kind": COMPARISON, **columns, **common})
+
+
+def _add_caveats(rows: list[dict[str, Any]], proofs: Mapping[str, Proof]) -> None:
+    """Say of ratios that counted work is less than the reference's; faster than the peak, too, there is no ratio."""
+    less = {label: proof.less_work for label, proof in proofs.items() if proof.less_work}
+    above = {row["label"] for row in rows if row["quantity"] == "peak_share_percent" and (row["estimate"] or 0) > 100}
+    for row in (row for row in rows if "baseline_label" in row and row["quantity"] != "control_ratio"):
+        whose = {row["label"]: "it takes", row["baseline_label"]: "the baseline takes"}
+        if said := [f"{who} {less[label]}" for label, who in whose.items() if label in less]:
+            row["caveat"] = "; ".join(said)
+            if whose.keys() & less.keys() & above:
+                row |= {**dict.fromkeys(("estimate", "low", "high", "verdict")), "why": LESS_WORK}
 
 
 def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **common: Any) -> pd.DataFrame:

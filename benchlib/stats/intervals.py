@@ -38,11 +38,6 @@ class Interval:
         """Is ``value`` outside the interval? False where there is no interval: nothing has been shown."""
         return math.isfinite(self.low) and math.isfinite(self.high) and not self.low <= value <= self.high
 
-    @property
-    def half_width(self) -> float:
-        """Half the interval's width relative to the estimate."""
-        return (self.high - self.low) / 2 / self.estimate
-
     def __str__(self) -> str:
         if not math.isfinite(self.low):
             return f"{self.estimate:.3g} (no interval: {self.processes} process{'es' * (self.processes != 1)})"

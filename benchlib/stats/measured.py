@@ -24,6 +24,7 @@ class Proof(Protocol):
     unrounded: bool
     reason: str | None
     crashed: bool
+    less_work: str
 
     def model_dump_json(self, *, exclude: set[str]) -> str: ...
 

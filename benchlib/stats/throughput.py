@@ -36,8 +36,8 @@ def row(
         "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
         "memory_children_mib": _mean(good, lambda m: m.memory["children"]),
         **{name: _trace_mean(good, name) for name in Sample.model_fields if name.startswith("accelerator")},
-        **_mean_of("accelerator_percent", _trace_values(good, "accelerator_percent"), greatest=100),
-        **_mean_of("accelerator_memory_mib", _trace_values(good, "accelerator_memory_mib")),
+        **_mean_of("accelerator_percent", list(map(np.mean, _readings(good, "accelerator_percent"))), greatest=100),
+        **_mean_of("accelerator_memory_mib", list(map(np.mean, _readings(good, "accelerator_memory_mib")))),
         "joules_per_sample": _trace_mean(good, "accelerator_power_w") * seconds.estimate,
         "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
         "first_step_s": _mean([m for m in good if not m.first_step_disturbed_by], lambda m: m.first_step_s),
@@ -83,10 +83,6 @@ def _readings(measurements: Sequence[Measurement], name: str) -> list[list[float
     """The sampler's readings, of each process that has any."""
     every = [[getattr(one, name) for one in m.trace if getattr(one, name) is not None] for m in measurements]
     return [of_process for of_process in every if of_process]
-
-
-def _trace_values(measurements: Sequence[Measurement], name: str) -> list[float]:
-    return [float(np.mean(of_process)) for of_process in _readings(measurements, name)]
 
 
 def _trace_mean(measurements: Sequence[Measurement], name: str) -> float:

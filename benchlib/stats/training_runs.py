@@ -135,12 +135,6 @@ def drop_disturbed(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[runs["times_count"]]
 
 
-def left_out_text(runs: pd.DataFrame) -> str:
-    """The number of runs (rows of ``TrainingRuns.runs``) whose times do not count, in words; empty for none."""
-    lost = len(runs) - len(drop_disturbed(runs))
-    return f"{lost} of {len(runs)} (disturbed)" if lost else ""
-
-
 def _disturbed_time(blocks: list[Block]) -> float:
     """The share of their time in blocks that were disturbed."""
     wall_s = sum(block.wall_s for block in blocks)
