@@ -4,8 +4,6 @@ The images are JPEG copies: the pixels are not the original's. As a program: ``p
 TARGET`` writes all 60,000 images to TARGET/cifar-10-batches-py; then ``BENCHLIB_DATA=TARGET``.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Fixtures that several tests use."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import py_compile

@@ -1,7 +1,5 @@
 """A folder of results from made-up measurements, and its report as a page, for tests of what people see."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -57,9 +55,7 @@ def seconds(condition: Condition) -> float:
     return 0.01 * factor
 
 
-def results(
-    folder: Path, groups: list[list[Condition]] = COMPARED, notebook: str = "modes", height: float = 1.5, **lab: Any
-) -> dict[str, Any]:
+def results(folder: Path, groups: Any = COMPARED, notebook: str = "modes", height: float = 1.5, **lab: Any) -> dict:
     """Keep the results of a notebook that compares these groups; its summary."""
     made = SyntheticLab(folder, **{"step": seconds, "spread": 0.01, **lab})
     every = [made.compare(group, precision=0.03, budget_s=1, block_s=0.1) for group in groups]

@@ -1,7 +1,5 @@
 """A lab without the planner."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchlib.condition import Condition

@@ -1,7 +1,5 @@
 """Rows of tidy frames made by hand, and notebooks that have saved them."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

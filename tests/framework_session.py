@@ -79,7 +79,7 @@ KNOBS = {
 
 def mixed_precisions(framework: str, mode: str) -> list[str]:
     """Those that are tried: all in eager mode; of MindSpore's levels one where each has to be compiled."""
-    offered = frameworks.precisions(framework)[1:]
+    offered = [one for one in frameworks.precisions(framework)[1:] if one != "fp64"]
     return [one for one in offered if (framework, mode) != ("mindspore", "graph") or one.endswith("-O2")]
 
 
@@ -194,6 +194,30 @@ class Probe:
                 .tolist(),
                 "evaluation": session.outputs(batch, training=False)[0].ravel().tolist(),
             }
+        return found
+
+    def looked_into(self) -> dict[str, object]:
+        """What ``cnn`` makes of given masks that leave one number of its last dropout; its layers; what is counted."""
+        session, drawn = self.open(), []
+        workload, values = self.build("cnn", {"image_size": 8}, session)
+        batch, weights = session.put(batches(workload, values)[0]), initial(workload, values)
+
+        def draw(place: int, shape: tuple[int, ...], p: float) -> np.ndarray:
+            drawn.append([place, list(shape), p])
+            mask = np.random.RandomState(place).random_sample(shape) >= p
+            return mask if place < 2 else mask & (np.arange(shape[1]) == 7)
+
+        with session.given_masks(draw):
+            outputs = [session.outputs(batch, training=True)[0].tolist() for _ in range(2)]
+            gradients = session.gradients(batch)
+            losses = [self._single(session, batch, weights) for _ in range(2)]
+        found = {"drawn": drawn, "outputs": outputs, "losses": losses}
+        found["learning"] = np.flatnonzero(gradients["dense2.weight"].any(axis=0)).tolist()
+        found["losses after"] = [self._single(session, batch, weights) for _ in range(3)]
+        layers = dict(session.layers(batch))
+        found["layers"] = [*layers]
+        found["second input"] = np.array_equal(layers["input of conv2"], np.maximum(layers["output of conv1"], 0))
+        found["compilations"], found["multiply-adds"] = session.settings()["compilations"], session.multiply_adds(batch)
         return found
 
     def knobs(self) -> dict[str, np.ndarray]:
@@ -331,6 +355,8 @@ def main() -> None:
     else:
         facts |= {"refusals": probe.refusals(), "dropout": probe.dropout(), "zeroed": probe.zeroed()}
         facts |= {"passes": probe.passes(), "waits": probe.waits(), "mixed": probe.mixed()}
+    if framework == "mindspore":
+        facts["looked into"] = probe.looked_into()
     if mode == "eager" and framework in KNOBS:
         arrays |= {f"knobs/{name}": array for name, array in probe.knobs().items()}
     np.savez(folder / "arrays.npz", **arrays)

@@ -4,8 +4,6 @@ As a program: ``python tests/imdb_from_shared.py TARGET`` writes all 50,000 revi
 ``BENCHLIB_DATA=TARGET``.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

@@ -1,4 +1,6 @@
-"""What JAX's session leaves at work in eager mode, as JSON: with the interpreter of an environment that has JAX."""
+"""What JAX's session leaves at work in eager mode, and what it says of a model, as JSON: with the interpreter of an
+environment that has JAX.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,10 @@ import jax
 import numpy as np
 
 from benchlib import workloads
-from benchlib.frameworks.jax import Session
+from benchlib.frameworks import NoMasks
+from benchlib.frameworks.jax import Session, _dropping
+
+GIVEN = {"words": 9, "length": 6, "embedding": 5, "hidden": 4}  # of the workload lstm
 
 
 def left_at_work() -> dict[str, list[int]]:
@@ -45,5 +50,56 @@ def left_at_work() -> dict[str, list[int]]:
     return counts
 
 
+def small(mode: str, precision: str) -> tuple:
+    """A session of a small lstm, its initial weights, and a batch."""
+    session, workload = Session("cpu", mode, precision, 0), workloads.load("lstm")
+    values, random = workload.values(GIVEN), np.random.default_rng(0)
+    session.build(workload, importlib.import_module("benchlib.workloads.lstm.jax"), values, 0.1)
+    initial = {name: random.uniform(-1, 1, weight.shape) for name, weight in workload.weights(values).items()}
+    session.load(initial)
+    fields = random.integers(1, 9, (3, 6)), random.integers(2, 7, 3), random.integers(0, 10, 3)
+    return session, initial, session.put(tuple(map(np.int32, fields)))
+
+
+def draw(place: int, shape: tuple[int, ...], p: float) -> np.ndarray:
+    """Masks that are the same each time."""
+    return np.random.default_rng(place).random(shape) >= p
+
+
+def of_model() -> dict:
+    """What sessions say of the model: see ``test_jax.py``."""
+    found: dict = {"losses": {}, "places": {}}
+    for mode in ("eager", "graph"):
+        session, initial, batch = small(mode, "fp32")
+        drawn: list[tuple] = []
+        with session.given_masks(lambda *place, drawn=drawn: drawn.append(place) or draw(*place)):
+            losses = [float(session.step(batch))]
+        for _ in range(2):
+            session.load(initial)
+            losses.append(float(session.step(batch)))
+        found["places"][mode], found["losses"][mode] = drawn, losses
+        found |= {"work": session.multiply_adds(batch), "layers": [one for one, _ in session.layers(batch)]}
+    found["settings"] = session.settings()
+    try:
+        with _dropping(draw):
+            jax.jit(lambda: jax.random.bernoulli(jax.random.key(0), 0.5, (2,)))()
+    except NoMasks as error:
+        found["refusal"] = str(error)
+    session, initial, batch = small("graph", "fp64")
+    ways, losses = {name: draw(len(name), array.shape, 0.5) for name, array in initial.items()}, []
+    for sign in (1, -1):
+        session.load({name: array + sign * 1e-6 * ways[name] for name, array in initial.items()})
+        with session.given_masks(draw):
+            losses.append(float(session.step(batch)))
+    session.load(initial)
+    with session.given_masks(draw):
+        gradients = session.gradients(batch)
+    found["slopes"] = [
+        sum(float((array * ways[name]).sum()) for name, array in gradients.items()),
+        (losses[0] - losses[1]) / 2e-6,
+    ]
+    return found
+
+
 if __name__ == "__main__":
-    print(json.dumps(left_at_work()))
+    print(json.dumps({"left": left_at_work(), "model": of_model()}))

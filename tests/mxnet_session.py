@@ -18,11 +18,11 @@ from benchlib.workloads._gluon import Adam
 RNG = np.random.default_rng(0)
 
 
-def built(mode: str, name: str, **given) -> tuple:
+def built(mode: str, name: str, precision: str = "fp32", **given) -> tuple:
     """A session with a workload, its hyperparameters and some weights, loaded."""
     workload = workloads.load(name)
     values = workload.values(given)
-    session = frameworks.session_class("mxnet")("cpu", mode, "fp32", 0)
+    session = frameworks.session_class("mxnet")("cpu", mode, precision, 0)
     rate = 0.01 if workload.kind == "training" else None
     session.build(workload, importlib.import_module(f"benchlib.workloads.{name}.mxnet"), values, rate)
     weights = {
@@ -140,6 +140,44 @@ def dropouts(mode: str) -> dict[str, object]:
     }
 
 
+def given_masks(mode: str) -> dict[str, object]:
+    """A gradient and losses in double precision with masks that are given, two of them beside the weights by so little
+    that no ReLU has its kink between; losses without, which differ; how often the timed network was compiled.
+    """
+    session, _, _, weights = built(mode, "cnn", "fp64", image_size=8)
+    batch = session.put((RNG.standard_normal((16, 3, 8, 8)), RNG.integers(0, 10, 16).astype(np.int32)))
+    taken = []
+
+    def draw(place: int, shape: tuple[int, ...], p: float) -> np.ndarray:
+        taken.append([place, *shape, p])
+        return np.random.RandomState(place).random_sample(shape) >= p
+
+    def loss(change: float = 0.0) -> float:
+        session.load({**weights, "dense1.bias": weights["dense1.bias"] + change})
+        return float(session.to_numpy(session.step(batch)))
+
+    weights = {name: array.astype(float) for name, array in weights.items()}
+    with session.given_masks(draw):
+        gradient = session.gradients(batch)["dense1.bias"].sum()
+        losses = [loss(change) for change in (1e-8, -1e-8, 0.0, 0.0)]
+    return {
+        "taken": taken[:3],
+        "passes": len(taken) / 3,
+        "losses": losses,
+        "gradient": float(gradient),
+        "without": [loss(), loss()],
+        "settings": session.settings(),
+    }
+
+
+def layers(mode: str) -> dict[str, object]:
+    """The names of layers in order, the shapes of what goes in and out, and the multiply-adds of a step."""
+    session, _, _, _ = built(mode, "gru", length=8, embedding=5, hidden=6)
+    batch = session.put(tokens(8))
+    shapes = [f"{name} {array.shape}" for name, array in session.layers(batch)]
+    return {"shapes": shapes, "multiply_adds": session.multiply_adds(batch)}
+
+
 def evaluated_gradient(mode: str) -> dict[str, float]:
     """The gradient of a model in evaluation behaviour along a direction, and the same from two forward passes."""
     session, workload, values, weights = built(mode, "resnet50_inference", image_size=32)
@@ -164,6 +202,8 @@ def main() -> None:
         "clipped alone": clipped_alone(mode),
         "steps": many_steps(mode),
         "dropouts": dropouts(mode),
+        "given masks": given_masks(mode),
+        "layers": layers(mode),
         "evaluated gradient": evaluated_gradient(mode),
         "settings": built(mode, "linear")[0].settings(),
     }

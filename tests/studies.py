@@ -1,7 +1,5 @@
 """Studies of the project's notebooks, with quick's parameters and measurements that are made up."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

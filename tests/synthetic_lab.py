@@ -1,7 +1,5 @@
 """A lab that measures nothing: it makes up measurements, so that what follows from them can be tested."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Callable, Iterable
@@ -12,7 +10,7 @@ import numpy as np
 from benchlib.cache import Block, Epoch, Measurement, Sample, Store
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check
-from benchlib.equivalence.compare import certify
+from benchlib.equivalence.compare import Results, certify
 from benchlib.errors import Failure
 from benchlib.provenance import knobs
 from benchlib.runner.roofline import Ceiling
@@ -131,14 +129,10 @@ class SyntheticLab:
         return TrainingRuns(conditions, runs, self._certificates(conditions), epochs, threshold)
 
     def certify(self, conditions: list[Condition], training_steps: int = 0) -> dict[str, Certificate]:
-        """As the lab's."""
         made = self._certificates(conditions)
-        return {
-            key: one.model_copy(update={"file": self.certificate_path(one.condition).stem}) for key, one in made.items()
-        }
+        return {key: c.model_copy(update={"file": self.certificate_path(c.condition).stem}) for key, c in made.items()}
 
     def certificate_path(self, condition: Condition) -> Path:
-        """As the lab's."""
         return self.folder / "certificates" / f"{condition.key}.json"
 
     def _roles(self, conditions: list[Condition]) -> list[tuple[str, Condition]]:
@@ -217,7 +211,7 @@ class SyntheticLab:
         for condition in conditions:
             if cannot := self.cannot(condition):
                 failure = cannot if isinstance(cannot, Failure) else NO_KERNEL
-                found[condition.key] = certify(condition, conditions[0], failure, {}, {}, {})
+                found[condition.key] = certify(condition, conditions[0], Results(failure, {}, {}), {}, {})
                 continue
             mixed = condition.precision != "fp32"
             tolerance = 0.06 if mixed else 1e-5

@@ -160,6 +160,54 @@ def opened(name: str, given: dict, mode: str, precision: str = "fp32"):
     return session, initial
 
 
+def asked_by_the_gate(mode: str) -> dict:
+    """Of a cnn: the masks that it takes, losses where they keep nothing, how often its step was compiled, its layers
+    and multiply-adds; whether its weights stayed as they were for these.
+    """
+    session, initial = opened("cnn", {"image_size": 8, "conv_dropout": 0.0}, mode)
+    batch = session.put((np.ones((2, 3, 8, 8), np.float32), np.array([1, 2], np.int32)))
+    taken = []
+
+    def nothing(place, shape, p):
+        taken.append((place, shape, p))
+        return np.zeros(shape, bool)
+
+    layers, products = session.layers(batch), session.multiply_adds(batch)
+    stayed = all(np.array_equal(one, initial[name]) for name, one in session.weights().items())
+    with session.given_masks(nothing):
+        gradients = session.gradients(batch)
+        losses = [float(session.step(batch)), float(session.step(batch))]
+    bias, labels = initial["dense2.bias"].astype(float), [1, 2]
+    session.load(initial)
+    session.step(batch)
+    return {
+        "taken": taken,
+        "loss": [losses[0], float(np.log(np.exp(bias).sum()) - bias[labels].mean())],
+        "of the masked": float(np.abs(gradients["dense1.weight"]).max()),
+        "compiled": session.settings().get("compilations"),
+        "layers": [name for name, _ in layers],
+        "products": [
+            products,
+            3 * 2 * (64 * 27 * 50 + 64 * 450 * 50 + 16 * 450 * 100 + 16 * 900 * 100 + 400 * 512 + 5120),
+        ],
+        "stayed": stayed,
+    }
+
+
+def apart_of_precisions(name: str, given: dict, arrays: tuple) -> dict:
+    """The types of what is handed out in double precision, and how far it lies from single precision."""
+    found = []
+    for precision in ("fp32", "fp64"):
+        session, _ = opened(name, given, "graph", precision)
+        batch = session.put(arrays)
+        every = [*session.outputs(batch, True), *session.gradients(batch).values()]
+        session.step(batch)
+        found.append([*every, *session.weights().values()])
+    keras.config.set_floatx("float32")
+    types = sorted({str(array.dtype) for array in found[1]})
+    return {"types": types, "apart": max(float(np.abs(a - b).max()) for a, b in zip(*found, strict=True))}
+
+
 def facts() -> dict:
     given = {"rates": RATES, "weights": WEIGHTS.tolist(), "gradients": GRADIENTS.tolist()}
     found = {"given": given, "backend": keras.backend.backend(), "wrong LSTM": fused_lstm_of_another_layout()}
@@ -215,6 +263,19 @@ def facts() -> dict:
     moved = session.weights()["layer1.back.weight_hh_l0"] != initial["layer1.back.weight_hh_l0"]
     found["moved of a matrix"] = np.argwhere(moved).tolist()
 
+    found["gate"] = {mode: asked_by_the_gate(mode) for mode in ("eager", "graph")}
+    random = np.random.default_rng(3)
+    images = tuple(random.standard_normal((2, 2, 5, 3, 3)).astype(np.float32))
+    sequences = (
+        np.array([[3, 4, 5, 6], [5, 3, 0, 0]], np.int32),
+        np.array([4, 2], np.int32),
+        np.array([1, 2], np.int32),
+    )
+    found["double"] = {
+        "batchnorm2d": apart_of_precisions("batchnorm2d", {"channels": 5, "image_size": 3}, images),
+        "lstm": apart_of_precisions("lstm", {"length": 4, "embedding": 3, "hidden": 2, "dropout": 0.0}, sequences),
+    }
+    found["settings before a model"] = Session("cpu", "graph", "fp16", 1).settings()
     session, initial = opened("cnn", {"image_size": 8}, "eager", "fp16")
     batch = session.put((np.ones((2, 3, 8, 8), np.float32), np.array([1, 2], np.int32)))
     session.load(initial, 2.0**126)  # so large that gradients overflow

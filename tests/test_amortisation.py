@@ -1,7 +1,5 @@
 """After how many steps graph mode has paid for its compilation, of measurements that are made up."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

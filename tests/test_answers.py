@@ -1,7 +1,5 @@
 """Files that a worker writes: what is whole is read, what is broken raises; predictions are of the test samples."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

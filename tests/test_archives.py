@@ -1,7 +1,5 @@
 """What users download and unpack: archives, pickles and texts that are cut or hostile are refused by name."""
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import os
@@ -18,9 +16,7 @@ FUZZ = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 @pytest.mark.parametrize("reader", ["imdb", "text", "prepared", "measurements", "downloads"])
-def test_some_damaged_data_of_every_kind_are_read_or_refused_by_name(
-    reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_some_damaged_data_of_every_kind_are_read_or_refused_by_name(reader, tmp_path, monkeypatch):
     """A few of the cases of ``benchmarks/fuzz_data.py``, the same each time."""
     monkeypatch.syspath_prepend(FUZZ)
     fuzz = importlib.import_module("fuzz_data")

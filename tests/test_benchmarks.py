@@ -1,7 +1,5 @@
 """The commands under benchmarks/: each starts, and what they ask for exists. What they print takes too long here."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess
@@ -65,9 +63,7 @@ def measured(role: str, repetition: int, step_s: float, condition: Condition, **
     ]
     given = {"kind": "comparison", "group": "group", "file": f"file-{repetition}", "seed": 0, "started_utc": "now"}
     times = {"repetition_s": 10.0, "rounds_s": 8.0}
-    return Measurement(
-        **{**given, **times, **more}, role=role, repetition=repetition, condition=condition, blocks=blocks
-    )
+    return Measurement(**given | times | more, role=role, repetition=repetition, condition=condition, blocks=blocks)
 
 
 @pytest.fixture
@@ -102,9 +98,8 @@ def outputs(tmp_path: Path) -> Path:
     ratios = {"ratio": [2.0, 1.0, None], "ratio_low": [1.8, 0.7, None], "ratio_high": [2.2, 1.3, None]}
     control = {"control": 1.0, "control_low": 0.95, "control_high": 1.05}
     pd.DataFrame({**ratios, **control}).to_csv(tmp_path / "tables" / "one_ratios.csv", index=False)
-    pd.DataFrame({"ratio": [1.0], "ratio_low": [0.95], "ratio_high": [1.05]}).to_csv(
-        tmp_path / "tables" / "instrument_resolution.csv", index=False
-    )
+    resolution = pd.DataFrame({"ratio": [1.0], "ratio_low": [0.95], "ratio_high": [1.05]})
+    resolution.to_csv(tmp_path / "tables" / "instrument_resolution.csv", index=False)
     store, condition = Store(tmp_path / "measurements"), Condition(workload="cnn")
     store.save([measured(role, 0, 1.0, condition) for role in ("baseline", "control", "condition")])
     shorter = {"repetition_s": 5.0, "rounds_s": 3.0}
@@ -146,9 +141,7 @@ def test_a_librarys_model_and_ours_differ_in_their_code_alone(libraries: ModuleT
         assert its == own
 
 
-def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(
-    libraries: ModuleType, tmp_path, monkeypatch
-):
+def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(libraries, tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "root", lambda: tmp_path)
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "mxnet.txt").touch()

@@ -1,7 +1,5 @@
 """The machine's limits, and the share of them that a step reaches."""
 
-from __future__ import annotations
-
 import math
 from contextlib import contextmanager
 
@@ -61,9 +59,7 @@ def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_pa
 
 
 @pytest.mark.parametrize("crashed", [True, False])
-def test_limits_that_crashed_are_shown_where_nothing_is_measured_and_measured_again_by_another_lab(
-    tmp_path, monkeypatch, crashed
-):
+def test_limits_that_crashed_are_shown_as_such_and_measured_again_by_another_lab(tmp_path, monkeypatch, crashed):
     measured, failed = [], LIMITS.model_copy(update={"failures": ["worker died of this test"], "crashed": crashed})
     monkeypatch.setattr(roofline, "measure", lambda device, *_: measured.append(device) or failed)
     for _ in range(2):

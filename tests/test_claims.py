@@ -1,7 +1,5 @@
 """The published claims are whole, and each rule finds what was planted, by its interval."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math
@@ -349,9 +347,7 @@ def test_the_notebook_gives_what_the_report_reads(tmp_path: Path, monkeypatch: p
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]).replace("outputs: Folder = None", f"outputs = {str(tmp_path)!r}"), variables)
     summary = glued["summary"]
-    assert (set(summary) >= set(load.KEYS), "inference" in summary["findings"][1]) == (True, True), (
-        "what is stale is named"
-    )
+    assert (set(summary) >= set(load.KEYS), "inference" in summary["findings"][1]) == (True, True), "what is stale"
     verdicts = pd.DataFrame(**summary["verdicts"]).set_index("claim")
     assert {"says", "published_on", "verdict", "undecided", "here"} <= set(verdicts)
     assert verdicts.loc["C10", "verdict_here"] == "Not reproduced (the same within 5 %), on 2 cores of synthetic"

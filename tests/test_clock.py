@@ -93,10 +93,6 @@ class Labs:
         return made
 
 
-def measured(notebooks, folder, time_):
-    return clock.measure(notebooks, folder, time_)
-
-
 def raises(error):
     def fail(*given):
         raise error
@@ -106,7 +102,7 @@ def raises(error):
 
 def test_pilots_of_all_come_before_what_is_left_is_shared(tmp_path, now, monkeypatch):
     labs = Labs(monkeypatch)
-    assert measured(quick("batch_size", "inference"), tmp_path, clock.Clock(tmp_path, "these", 10, None, 4)) == []
+    assert clock.measure(quick("batch_size", "inference"), tmp_path, clock.Clock(tmp_path, "these", 10, None, 4)) == []
     (made,) = labs.made
     assert made.measures is lab.Measures.LATER
     assert {asked[0] for asked in made.asked} == {"compare", "train"}
@@ -122,17 +118,15 @@ def test_pilots_of_all_come_before_what_is_left_is_shared(tmp_path, now, monkeyp
 def test_more_minutes_leave_a_profile_what_it_had_left(tmp_path, now, monkeypatch):
     Labs(monkeypatch, sharpen=lambda until: now.__setitem__(0, until))
     for more, left_s in [(600, 3720 * 60), (None, 0)]:
-        measured(quick("inference"), tmp_path, clock.Clock(tmp_path, "these", 4320, more, 0))
+        clock.measure(quick("inference"), tmp_path, clock.Clock(tmp_path, "these", 4320, more, 0))
         assert clock.Clock(tmp_path, "these", 4320, None, 0).left_s == left_s
 
 
 @pytest.mark.parametrize("broken", ["pilots", "sharpen"])
-def test_what_breaks_off_leaves_what_was_measured_to_the_report_and_is_a_failure(
-    tmp_path, now, monkeypatch, capsys, broken
-):
+def test_what_breaks_off_leaves_what_was_measured_and_is_a_failure(tmp_path, now, monkeypatch, capsys, broken):
     Labs(monkeypatch, **{broken: raises(OSError("no space left"))})
     allowed = clock.Clock(tmp_path, "these", 10, None, 0)
-    assert measured(quick("inference"), tmp_path, allowed) == []
+    assert clock.measure(quick("inference"), tmp_path, allowed) == []
     assert "OSError: no space left" in capsys.readouterr().err
     assert allowed.broke_off
     assert clock.read(tmp_path, "these")["piloted"] is (broken == "sharpen")
@@ -141,14 +135,14 @@ def test_what_breaks_off_leaves_what_was_measured_to_the_report_and_is_a_failure
 
 def test_without_a_clock_each_comparison_has_its_own_budget(tmp_path, monkeypatch):
     labs = Labs(monkeypatch)
-    assert measured(quick("inference"), tmp_path, clock.Clock(tmp_path, "these", None, None, 0)) == []
+    assert clock.measure(quick("inference"), tmp_path, clock.Clock(tmp_path, "these", None, None, 0)) == []
     assert (labs.made[0].measures, labs.made[0].until) == (lab.Measures.BUDGET, None)
 
 
 def test_a_notebook_that_cannot_be_measured_stops_no_other(tmp_path, monkeypatch, capsys):
     labs, notebooks = Labs(monkeypatch), quick("batch_size", "inference")
     monkeypatch.setattr(notebooks["batch_size"], "measure", raises(RuntimeError("a bug")))
-    assert measured(notebooks, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0)) == ["batch_size"]
+    assert clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0)) == ["batch_size"]
     assert labs.made[0].asked, "the other was measured"
     assert "batch_size: not measured, and tried again by itself: RuntimeError: a bug" in capsys.readouterr().err
 
@@ -181,5 +175,5 @@ def test_what_was_spent_is_written_down_whenever_something_is_kept(tmp_path, now
         assert json.loads((tmp_path / "clock.json").read_text())["seconds"] == 670, "it waited for others for the rest"
 
     monkeypatch.setattr(notebooks["inference"], "measure", slow)
-    measured(notebooks, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
     assert "more than there was" in capsys.readouterr().err

@@ -27,10 +27,8 @@ def grown(comparison: Comparison, growths: list[float]) -> Comparison:
     kept = [m for m in comparison.measurements if m.repetition < len(growths)]
     for m in kept:
         slower = growths[m.repetition] if m.condition == OTHER else 1.0
-        m.blocks = [
-            m.blocks[0].model_copy(update={"round": number, "wall_s": 0.1 * (slower if number >= 8 else 1.0)})
-            for number in range(12)
-        ]
+        times = [0.1] * 8 + [0.1 * slower] * 4
+        m.blocks = [m.blocks[0].model_copy(update={"round": n, "wall_s": wall_s}) for n, wall_s in enumerate(times)]
     return replace(comparison, measurements=kept)
 
 
@@ -49,14 +47,9 @@ def test_a_comparison_without_a_budget_ended_with_the_time_that_all_share(compar
 
 def failing(comparison: Comparison, *repetitions: int, refused: bool = False) -> Comparison:
     """With processes of OTHER that failed."""
-    lost = {"failure": "died", "refused": refused}
-    return replace(
-        comparison,
-        measurements=[
-            m.model_copy(update=lost if m.condition == OTHER and m.repetition in repetitions else {})
-            for m in comparison.measurements
-        ],
-    )
+    lost, every = {"failure": "died", "refused": refused}, comparison.measurements
+    made = [m.model_copy(update=lost if m.condition == OTHER and m.repetition in repetitions else {}) for m in every]
+    return replace(comparison, measurements=made)
 
 
 def test_a_condition_has_failed_where_its_last_process_did(comparison):

@@ -13,12 +13,11 @@ def test_a_condition_says_all_of_it():
     assert condition.data == "digits"
     assert condition.hyperparameters["conv_dropout"] == 0.25
     assert str(condition) == "cnn pytorch eager fp32 cpu default batch 64 lr 0.01 digits"
-    assert str(condition.but(threads=1, train_samples=100, hyperparameters={"image_size": 8})).endswith(
-        "digits[:100] 1 thread image_size=8"
-    )
+    small = condition.but(threads=1, train_samples=100, hyperparameters={"image_size": 8})
+    assert str(small).endswith("digits[:100] 1 thread image_size=8")
 
 
-def test_equal_conditions_have_equal_keys_and_different_ones_do_not():
+def test_equal_conditions_have_equal_keys_different_ones_do_not_and_json_changes_none():
     one = Condition(workload="cnn", hyperparameters={"image_size": 16})
     same = Condition(hyperparameters={"image_size": 16}, batch_size=64, workload="cnn")
     assert one == same
@@ -26,10 +25,8 @@ def test_equal_conditions_have_equal_keys_and_different_ones_do_not():
     assert hash(one) == hash(same)
     changes = ({"batch_size": 32}, {"lane": "tuned"}, {"learning_rate": 0.02}, {"hyperparameters": {}}, {"threads": 2})
     assert len({one.key, *(one.but(**change).key for change in changes)}) == 6
-
-
-def test_a_condition_survives_json():
     condition = Condition(workload="conv2d", batch_size=8, framework="mindspore", mode="graph")
+    assert condition.learning_rate is None, "an operator has none"
     assert Condition.model_validate_json(condition.model_dump_json()) == condition
 
 
@@ -54,16 +51,9 @@ def test_a_condition_survives_json():
         ({"data": "cifar"}, r"unknown data of workload 'cnn' 'cifar': did you mean 'cifar10'\?"),
         ({"train_samples": 5000}, r"train_samples 5000: digits has 1437 training samples"),
         ({"hyperparameters": {"dropuot": 0.1}}, r"unknown hyperparameter of cnn 'dropuot': did you mean"),
-        ({"hyperparameters": {"image_size": 15}}, r"hyperparameters.image_size: unknown choice 15"),
-        ({"hyperparameters": {"momentum": "0.9"}}, r"hyperparameters.momentum: '0.9' is a str, expected a float"),
+        ({"workload": "conv2d", "learning_rate": 0.1}, r"learning_rate 0.1: conv2d trains nothing"),
     ],
 )
 def test_a_condition_that_cannot_be_is_refused_by_key_and_value(wrong, told):
     with pytest.raises(BenchlibError, match=told):
         Condition(**{"workload": "cnn", **wrong})
-
-
-def test_an_operator_has_no_learning_rate():
-    assert Condition(workload="conv2d").learning_rate is None
-    with pytest.raises(BenchlibError, match=r"learning_rate 0.1: conv2d trains nothing"):
-        Condition(workload="conv2d", learning_rate=0.1)

@@ -1,7 +1,5 @@
 """The core: what is installed without extras. It imports without them, and says which one brings what is not there."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The conformance test passes a session that keeps its promises, and finds the promise that another one breaks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The sentences that answer a notebook's question: what is compared, by what was shown of it."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 from typing import Any

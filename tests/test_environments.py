@@ -268,14 +268,10 @@ def test_an_interpreter_is_added_and_forgotten_untouched(project, tmp_path, caps
     assert main(["environment", "remove", "default"]) == 2
 
 
-def test_the_interpreter_that_answers_here_is_registered_and_not_what_a_shim_starts_elsewhere(
-    project, other, tmp_path, monkeypatch, capsys
-):
+def test_what_answers_here_is_registered_and_not_what_a_shim_starts_elsewhere(other, tmp_path, monkeypatch, capsys):
     """As pyenv's shims do: by a file in the working directory, or a variable."""
-    shim = program(
-        tmp_path / "bin" / "python9",
-        f'chosen=$(cat .chosen 2>/dev/null); exec "${{CHOSEN:-${{chosen:-{sys.executable}}}}}" "$@"',
-    )
+    chooses = f'chosen=$(cat .chosen 2>/dev/null); exec "${{CHOSEN:-${{chosen:-{sys.executable}}}}}" "$@"'
+    shim = program(tmp_path / "bin" / "python9", chooses)
     assert environments.add("same", shim).python == str(shim), "a wrapper, which may set variables"
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".chosen").write_text(other.python)
@@ -435,9 +431,7 @@ def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(othe
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)
     versions_of = installed.versions
-    monkeypatch.setattr(
-        installed, "versions", lambda name, where="default": {**versions_of(name, where), "x": where == "other"}
-    )
+    monkeypatch.setattr(installed, "versions", lambda name, at="default": {**versions_of(name, at), "x": at == "other"})
     assert inputs(here, there) != before != alone
 
 
@@ -481,13 +475,6 @@ def test_a_lab_refuses_an_environment_that_is_not_there_with_the_command_that_ma
         with refused:
             lab.certify([there])
     assert not (tmp_path / "outputs" / "measurements").exists()
-
-
-def test_the_suite_refuses_it_by_file_and_key(tmp_path):
-    text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
-    (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
-    with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        profile.plan_notebook("devices", tmp_path / "devices.yaml")
 
 
 @pytest.mark.slow

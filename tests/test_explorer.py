@@ -1,7 +1,5 @@
 """The report's page in a real browser: explored, sent, printed, without JavaScript, by keyboard, in the dark."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator
@@ -82,9 +80,7 @@ def choose(page: Page, baseline: str) -> None:
 
 @pytest.mark.parametrize("baseline", [None, explored.MINDSPORE.subject, explored.GRAPH.subject])
 @pytest.mark.parametrize("script", [True, False])
-def test_the_ratios_that_were_computed_for_a_baseline_are_shown_with_and_without_javascript(
-    browser: Browser, folder: Path, baseline: str | None, script: bool
-) -> None:
+def test_the_ratios_for_a_baseline_are_shown_with_and_without_javascript(browser, folder, baseline, script) -> None:
     context = browser.new_context(java_script_enabled=script)
     page = context.new_page()
     page.goto(address(folder))
@@ -92,12 +88,9 @@ def test_the_ratios_that_were_computed_for_a_baseline_are_shown_with_and_without
         choose(page, baseline)
     assert rows(page) == from_frame(folder, baseline or explored.TORCH.subject)
     expect(page.locator(".caption >> visible=true")).to_contain_text(spelled(baseline or explored.TORCH.subject))
-    drawn = page.locator(".view tbody tr:not(.setting) >> visible=true").evaluate_all(
-        "all => all.map(e => e.className)"
-    )
-    named = page.locator(".legend .verdict >> visible=true").evaluate_all(
-        "all => all.map(e => e.className.split(' ')[1])"
-    )
+    drawn = page.locator(ROWS).evaluate_all("all => all.map(e => e.className)")
+    legend = page.locator(".legend .verdict >> visible=true")
+    named = legend.evaluate_all("all => all.map(e => e.className.split(' ')[1])")
     assert set(drawn) == set(named), "the legend is of what is shown"
     page.get_by_text("The numbers").first.click()
     expect(page.locator("details table").first).to_be_visible()
@@ -181,18 +174,13 @@ def test_axe_has_no_serious_complaint(browser: Browser, folder: Path, scheme: st
     page.goto(address(folder))
     page.locator(ROWS).first.locator("summary").click()
     found = Axe().run(page).response["violations"]
-    assert [
-        (one["id"], [node["target"] for node in one["nodes"]][:5])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ] == []
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], [node["target"] for node in one["nodes"]][:5]) for one in serious] == []
     context.close()
 
 
 @pytest.mark.parametrize("width", [320, 390, 600, 800, 1000, 1400])
-def test_on_a_screen_of_any_width_the_lead_comes_first_the_plot_is_wide_and_no_text_is_over_another(
-    browser: Browser, folder: Path, width: int
-) -> None:
+def test_at_any_width_the_lead_is_first_the_plot_wide_and_no_text_over_another(browser, folder, width) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto(address(folder))
     seen = (page.locator(f"{one} >> visible=true").first for one in (".lead", ".forest", ".strip", ".ratios"))
@@ -246,9 +234,7 @@ class TestPaper:
             first = document[0].get_textpage().get_text_bounded()
         assert all(number in first for number, _ in from_frame(folder, explored.MINDSPORE.subject))
 
-    def test_sixty_ratios_of_five_frameworks_are_on_the_first_page_and_nothing_is_cut(
-        self, browser: Browser, tmp_path: Path
-    ) -> None:
+    def test_sixty_ratios_are_on_the_first_page_and_nothing_is_cut(self, browser: Browser, tmp_path: Path) -> None:
         explored.results(tmp_path, explored.five_frameworks(), "frameworks")
         explored.report(tmp_path)
         first, shown = printed(tmp_path)[0], from_frame(tmp_path, explored.TORCH.subject, "frameworks")

@@ -196,12 +196,10 @@ class TestAppendix:
                 (folder / path).parent.mkdir(exist_ok=True)
                 (folder / path).write_text(path)
             scrap = {"name": "summary", "data": made, "encoder": "json", "version": 1}
-            glued = {"scrapbook": {"data": True}}
+            glued = {"application/scrapbook.scrap.json+json": scrap}
             content.cells[-1].outputs = [
                 nbformat.v4.new_output("stream", text=f"at {Path.cwd()}/x and {sys.executable}\n"),
-                nbformat.v4.new_output(
-                    "display_data", {"application/scrapbook.scrap.json+json": scrap}, metadata=glued
-                ),
+                nbformat.v4.new_output("display_data", glued, metadata={"scrapbook": {"data": True}}),
             ]
             nbformat.write(content, output)
             return None if name == "report" else made
@@ -395,9 +393,8 @@ def hard_to_print():
 def drawing(width, height):
     """An SVG of this size in inches, with a red bar at its top and a blue one at its bottom."""
     size = f'width="{width * 72}pt" height="{height * 72}pt" viewBox="0 0 {width * 72} {height * 72}"'
-    ends = (
-        f'<rect width="100%" height="6" fill="#f00"/><rect y="{height * 72 - 6}" width="100%" height="6" fill="#00f"/>'
-    )
+    bar = '<rect width="100%" height="6"'
+    ends = f'{bar} fill="#f00"/>{bar} y="{height * 72 - 6}" fill="#00f"/>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{ends}</svg>'.encode()
 
 

@@ -2,8 +2,6 @@
 it nothing to say.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

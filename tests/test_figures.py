@@ -1,7 +1,5 @@
 """The figures: readable at their printed size, complete, and the same every time."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -52,10 +50,7 @@ def trained(rates: list[float], threshold: float = 0.7, **made_up: Any) -> Simpl
     lab, limits = SyntheticLab(Path(mkdtemp()), **made_up), {"threshold": threshold, "most_epochs": 20}
     runs = lab.train(conditions, seeds=[0, 1, 2], epochs=5, **limits)
     subjects = {str(one): one.subject for one in conditions}
-    rows = [
-        frame.assign(subject=frame["label"].map(subjects), threshold=threshold)
-        for frame in (runs.runs(), runs.curves())
-    ]
+    rows = [one.assign(subject=one["label"].map(subjects), threshold=threshold) for one in (runs.runs(), runs.curves())]
     return SimpleNamespace(runs=rows[0], curves=rows[1], margin=0.05)
 
 
@@ -78,20 +73,14 @@ def points(y: str, ylabel: str, **more: Any) -> Points:
 ITSELF = Intervals(quantity="control_ratio", xlabel="throughput relative to itself", labels="task")
 IN_COLUMN = {"caption": "One.", "width": figures.COLUMN}
 RATIOS = Picture(panels=[Ratios(x="batch_size", xlabel="batch size")], height=2.6, **IN_COLUMN)
-INDICATORS = Picture(
-    caption="Indicators.",
-    panels=[line("samples_per_second", "throughput (images/s)", True), line("memory_mib", "peak memory (MiB)")],
-)
+SPEED, MEMORY = line("samples_per_second", "throughput (images/s)", True), line("memory_mib", "peak memory (MiB)")
+INDICATORS = Picture(caption="Indicators.", panels=[SPEED, MEMORY])
 ROWS = Picture(caption="", panels=[bars("throughput_ratio", "relative to the first")], each="task", columns=2)
 BARS = Picture(caption="", panels=[bars("samples_per_second", "images/s"), bars("memory_mib", "peak memory (MiB)")])
 CONTROLS = Picture(caption="A/A.", panels=[ITSELF])
-POINTS = Picture(
-    caption="Points.",
-    panels=[
-        points("metric", "accuracy (%)", from_zero=False),
-        points("epochs_watched", "epochs to 70 %", censored="censored"),
-    ],
-)
+METRIC = points("metric", "accuracy (%)", from_zero=False)
+EPOCHS = points("epochs_watched", "epochs to 70 %", censored="censored")
+POINTS = Picture(caption="Points.", panels=[METRIC, EPOCHS])
 CURVES = Picture(
     caption="Curves.",
     panels=[curves("loss", "training loss"), curves("metric", "accuracy (%)", threshold=lambda rows: 70.0)],
@@ -264,9 +253,7 @@ def test_a_run_that_diverges_is_a_cross_and_one_that_did_not_get_there_a_triangl
 
 
 def test_a_mean_over_seeds_ends_with_the_first_of_them() -> None:
-    rows = [
-        {"hue": "a", "epoch": epoch, "loss": 1.0 + seed} for seed, last in ((0, 3), (1, 5)) for epoch in range(last)
-    ]
+    rows = [{"hue": "a", "epoch": at, "loss": 1.0 + seed} for seed, last in ((0, 3), (1, 5)) for at in range(last)]
     _, (axes,) = figures.panels(1, 1, height=1.5)
     Curves(y="loss", ylabel="loss").draw(axes, pd.DataFrame(rows), assign_looks(["a"]), None)
     assert [list(line.get_ydata()) for line in axes.lines] == [[1.5, 1.5, 1.5]]
@@ -295,9 +282,7 @@ def test_what_nobody_measured_is_no_figure() -> None:
     assert Picture(caption="", panels=[bars("within_ratio", "")]).draw(compared([TORCH, MINDSPORE], [4])) is None
 
 
-def test_saved_files_are_there_sized_for_print_and_the_same_every_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_saved_files_are_sized_for_print_and_always_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "KINDS", ("png", "svg", "pdf"))
     for folder in ("one", "two"):
         _, figure = RATIOS.draw(compared([TORCH, MINDSPORE], [4, 32]))
@@ -336,10 +321,8 @@ def seen(color: Any, matrix: list[list[float]]) -> np.ndarray:
     """A colour (sRGB) as somebody sees whose eyes, or whose printer, make ``matrix`` of linear ones: CIE L*a*b*, in
     which distances of about 2 are just noticeable.
     """
-    color = np.array(to_rgb(color))
-    linear = np.clip(
-        np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4) @ np.transpose(matrix), 0, 1
-    )
+    c = np.array(to_rgb(color))
+    linear = np.clip(np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ np.transpose(matrix), 0, 1)
     xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
     x, y, z = np.cbrt(xyz / np.array([0.9505, 1.0, 1.089]))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])

@@ -1,7 +1,5 @@
 """Which files are in the key of a number: all that a worker imports, what times it, and nothing that only shows it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The tidy frame: typed whatever is in it, closed in its words, with the numbers of the objects that it is made of."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 import studies
 from synthetic_lab import SyntheticLab
 
+from benchlib import caveats
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.stats import derived_ratios
@@ -94,6 +93,23 @@ def test_size_and_share_of_the_peak_are_those_of_the_condition(tmp_path: Path) -
     assert row["million_multiply_adds"] == pytest.approx(4 * 8 * 16 / 1e6)
 
 
+@pytest.mark.parametrize("beyond", [False, True])
+def test_less_work_is_said_of_a_ratio_and_beyond_the_peak_there_is_none(tmp_path: Path, beyond: bool) -> None:
+    comparison = compared(tmp_path, EAGER, GRAPH)
+    counts = {"multiply_adds": 3.0, "reference_multiply_adds": 4.0, "declared_multiply_adds": (2.0, 3.2)}
+    less = comparison.certificates[GRAPH.key] = comparison.certificates[GRAPH.key].model_copy(update=counts)
+    assert less.remarks == ["A step takes 3 multiply-adds for a sample, the reference's 4."]
+    beside = derived_ratios.pair_rows(comparison)
+    place = {"notebook": "devices", "task": "", "part": 0}
+    frame = tidy.of_comparison(comparison, beside, roof_s=lambda one: 1e3 if beyond else 1e-9, **place)
+    ratio, other_side = only(frame, "throughput_ratio"), only(frame, "pair_ratio")
+    assert ratio["caveat"] == "it takes 75 % of the reference's multiply-adds"
+    assert "the baseline takes 75 %" in other_side["caveat"]
+    assert pd.isna([ratio["estimate"], ratio["verdict"], other_side["low"]]).all() == beyond
+    assert (ratio["why"] == tidy.LESS_WORK) == beyond
+    assert "above 100 %" in " ".join(caveats.of_rows(frame)) or not beyond
+
+
 @pytest.mark.parametrize(
     ("trouble", "of_ratio", "of_speed"),
     [
@@ -123,9 +139,7 @@ def test_training_runs_give_what_was_learned_in_readable_units(tmp_path: Path) -
     frame = tidy.of_training(runs, task="cnn on digits")
     metric = only(frame, "final_metric", subject=EAGER.subject)
     values = 100 * runs.runs()["metric"][:3]
-    assert metric[["estimate", "lowest", "highest"]].tolist() == pytest.approx(
-        [values.mean(), values.min(), values.max()]
-    )
+    assert [*metric[["estimate", "lowest", "highest"]]] == pytest.approx([values.mean(), values.min(), values.max()])
     assert (metric["unit"], metric["processes"], metric["epochs"], metric["threshold"]) == ("%", 3, 3, 0.99)
     first = only(frame, "first_epoch_ratio", subject=GRAPH.subject)
     assert first["low"] == runs.first_epoch(GRAPH).low
@@ -228,11 +242,8 @@ def test_there_is_a_ratio_to_every_choice_of_baseline_made_from_the_processes_of
     rows = frame[frame["quantity"].isin(["throughput_ratio", "pair_ratio"])]
     pairs = list(zip(rows["baseline_label"], rows["label"], strict=True))
     assert sorted(pairs) == sorted((one, two) for one in labels for two in labels if one != two), "each once"
-    seconds = {
-        (str(m.condition), m.file): np.mean([math.log(block.wall_s) for block in m.blocks])
-        for m in comparison.measurements
-        if m.role != "control"
-    }
+    timed = [m for m in comparison.measurements if m.role != "control"]
+    seconds = {(str(m.condition), m.file): np.mean([math.log(block.wall_s) for block in m.blocks]) for m in timed}
     for row in rows.itertuples():
         logs = [seconds[row.baseline_label, file] - seconds[row.label, file] for file in comparison.files()]
         expected = geometric_interval(logs)

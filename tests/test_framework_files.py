@@ -2,8 +2,6 @@
 read side by side, and that what they need is pinned. Their sessions are tried in ``test_frameworks.py``.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -16,12 +14,7 @@ from benchlib.provenance import knobs, needs
 ROOT = Path(__file__).resolve().parent.parent
 FRAMEWORKS = frameworks.names()
 REFERENCE = min(FRAMEWORKS, key=frameworks.rank)
-FILES = [
-    (name, framework)
-    for name in workloads.names()
-    for framework in workloads.load(name).frameworks()
-    if framework != REFERENCE
-]
+FILES = [(name, one) for name in workloads.names() for one in workloads.load(name).frameworks() if one != REFERENCE]
 PIN = re.compile(r"[\w.-]+(\[[\w,-]+\])?==[\w.]+")
 
 

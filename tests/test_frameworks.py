@@ -46,6 +46,7 @@ ALL = [
 ]
 TRAINING = [run for run in ALL if run[2] == "cnn"]
 OTHERS = [run for run in ALL if run[:2] != ("pytorch", "eager")]
+SIDES = ("input", "output")
 FACTS = [run for run in RUNS if run != ("pytorch", "graph")]
 
 
@@ -291,6 +292,26 @@ def test_dropout_zeroes_the_share_of_the_hyperparameter_and_scales_the_rest(fram
     assert (training == 0).mean() == pytest.approx(1 - kept, abs=5 * deviation)
     np.testing.assert_allclose(training[training != 0], 1 / kept, rtol=1e-5)
     np.testing.assert_array_equal(found["evaluation"], 1.0)
+
+
+@pytest.mark.parametrize(("framework", "mode"), each([run for run in RUNS if run[0] == "mindspore"]))
+def test_mindspore_is_looked_into(framework, mode):
+    """Masks are taken as they are given, layers are those of the model, and products those of its shapes."""
+    found = given(framework, mode).facts["looked into"]
+    assert found["drawn"] == 5 * [[0, [8, 50, 4, 4], 0.25], [1, [8, 100, 2, 2], 0.25], [2, [8, 512], 0.5]]
+    assert found["learning"] == [7]
+    assert found["outputs"][0] == found["outputs"][1]
+    logits, (_, labels) = np.array(found["outputs"][0]), set_up("cnn")[3][0]
+    entropy = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(8), labels]
+    assert found["losses"] == pytest.approx([entropy.mean()] * 2, rel=1e-5)
+    assert len({*found["losses"], *found["losses after"]}) == 4, "masks are for ever"
+    names = ["conv1", "conv2", "conv3", "conv4", "dense1", "dense2"]
+    assert found["layers"] == [*(f"{side} of {name}" for name in names for side in SIDES), "loss"]
+    assert found["second input"]
+    convolutions = 64 * 50 * 3 + 64 * 50 * 50 + 16 * 100 * 50 + 16 * 100 * 100
+    forward = 9 * convolutions + 400 * 512 + 512 * 10
+    assert found["multiply-adds"] == (8 * (3 * forward - 9 * 64 * 50 * 3) if mode == "graph" else None)
+    assert found["compilations"] == (1 if mode == "graph" else 0)
 
 
 @pytest.mark.parametrize(("framework", "mode"), each(FACTS))

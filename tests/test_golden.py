@@ -1,7 +1,5 @@
 """The golden master: the raw measurements of a quick run give exactly these estimates, intervals and verdicts."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator
@@ -49,13 +47,11 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
     """All that the golden measurements in a folder give."""
     frames = frames_of(folder, notebooks)
-    judged = literature.judge(frames)
-    cases = {name: rows[["case", "bears"]].values.tolist() for name, rows in judged.cases.groupby("claim")}
+    made = literature.judge(frames)
+    cases = {name: rows[["case", "bears"]].values.tolist() for name, rows in made.cases.groupby("claim")}
     return {
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
-        "claims": {
-            row.claim: {"verdict": row.verdict, "cases": cases.get(row.claim, [])} for row in judged.claims.itertuples()
-        },
+        "claims": {r.claim: {"verdict": r.verdict, "cases": cases.get(r.claim, [])} for r in made.claims.itertuples()},
     }
 
 
@@ -69,9 +65,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_the_frame_is_the_golden_one(found: dict[str, Any], notebook: str) -> None:
     before, now = golden.read(golden.EXPECTED)["frames"][notebook], found["frames"][notebook]
-    assert [[row[name] for name in IDENTITY + WORDS] for row in now] == [
-        [row[name] for name in IDENTITY + WORDS] for row in before
-    ]
+    words, words_before = ([[row[name] for name in IDENTITY + WORDS] for row in rows] for rows in (now, before))
+    assert words == words_before
     for one, other in zip(now, before, strict=True):
         for name in NUMBERS:
             if None in (one[name], other[name]):

@@ -1,7 +1,5 @@
 """Data-parallel groups, with a framework in numpy that misbehaves when told to; the real ones are at the end, slow."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -17,6 +15,7 @@ from fixed_lab import FixedLab
 
 import benchlib.frameworks
 from benchlib.condition import Condition
+from benchlib.equivalence import trials
 from benchlib.equivalence.certificate import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
 from benchlib.runner import process_group
@@ -24,6 +23,7 @@ from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
 from benchlib.runner.worker_sessions import Sampler
 from benchlib.stats.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
+from benchlib.worker import files
 from benchlib.worker.channel import ChannelGarbage
 
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
@@ -35,10 +35,8 @@ def lab(tmp_path):
 
 
 def toy(world_size=1, communication=True, batch_size=32, **hyperparameters):
-    together = {"world_size": world_size, "communication": communication}
-    return Condition(
-        workload="toy", framework="toy", threads=1, batch_size=batch_size, hyperparameters=hyperparameters, **together
-    )
+    together = {"world_size": world_size, "communication": communication, "threads": 1, "batch_size": batch_size}
+    return Condition(workload="toy", framework="toy", hyperparameters=hyperparameters, **together)
 
 
 @pytest.fixture(autouse=True)
@@ -142,9 +140,6 @@ class TestToy:
         assert not ranks_alive()
 
     def test_processes_whose_weights_part_are_not_the_reference(self, lab, monkeypatch):
-        from benchlib.equivalence import trials
-        from benchlib.worker import files
-
         def parted(worker, file, world_size, read=trials._read):
             if world_size > 1:
                 other = Path(f"{file}.1.npz")

@@ -26,14 +26,43 @@ def test_the_session_keeps_its_promises_in_both_modes(tmp_path: Path) -> None:
     assert not [row for row in rows if row.why]
 
 
-def test_nothing_is_left_at_work_by_an_answer_in_eager_mode() -> None:
-    """It would run into the next block that is timed."""
+@pytest.fixture(scope="module")
+def said() -> dict:
     command = [environments.find("jax").python, str(HERE / "jax_session.py")]
     surroundings = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     asked = subprocess.run(command, env=surroundings, capture_output=True, text=True)
     assert asked.returncode == 0, asked.stderr[-4000:]
-    counts = json.loads(asked.stdout)
+    return json.loads(asked.stdout)
+
+
+def test_nothing_is_left_at_work_by_an_answer_in_eager_mode(said: dict) -> None:
+    """It would run into the next block that is timed."""
+    counts = said["left"]
     assert counts == {"outputs": [4, 0], "gradients": [4, 0]}, "the output and gradients of input, weight and bias"
+
+
+def test_masks_are_given_in_both_modes_and_not_to_later_steps(said: dict) -> None:
+    places = [[0, [6, 3, 5], 0.5], [1, [6, 3, 8], 0.5], [2, [3, 8], 0.5]]
+    assert said["model"]["places"] == {"eager": places, "graph": places}
+    eager, graph = said["model"]["losses"].values()
+    assert eager[0] == pytest.approx(graph[0], rel=1e-6)
+    assert len(set(graph)) == 3, "later steps from the same weights drop at random"
+    assert "compiles by itself" in said["model"]["refusal"]
+
+
+def test_in_fp64_gradients_are_the_slope_of_the_loss_with_the_same_masks(said: dict) -> None:
+    gradient, difference = said["model"]["slopes"]
+    assert gradient == pytest.approx(difference, rel=1e-8), "fp32 anywhere would show"
+
+
+def test_work_layers_and_settings_are_read_back(said: dict) -> None:
+    model = said["model"]
+    forward = 2 * 6 * 3 * 16 * (5 + 4) + 2 * 6 * 3 * 16 * (8 + 4) + 3 * 8 * 10
+    assert model["work"] == 3 * forward, "backward costs twice as much"
+    assert model["layers"][:2] == ["input of embedding", "output of embedding"]
+    assert model["layers"][-1] == "loss"
+    assert {"output of layer2.back", "output of dense"} < set(model["layers"])
+    assert (model["settings"]["compilations"], model["settings"]["changed_settings"]) == (1, "")
 
 
 @pytest.mark.parametrize(

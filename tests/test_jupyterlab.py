@@ -324,6 +324,7 @@ def test_a_notebook_runs_with_changed_parameters_and_then_measures_only_what_is_
     assert "data:image/svg+xml;base64," in shown
 
 
+@pytest.mark.alone  # a measurement beside it would hold the machine, and it waits for its workers
 def test_an_interrupt_ends_the_workers_keeps_what_was_measured_and_it_goes_on_from_there(page, server, project):
     process, address, _ = server
     page.goto(f"{address}/lab/tree/notebooks/exploring.ipynb?reset")

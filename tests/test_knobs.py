@@ -2,12 +2,13 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from benchlib import env_vars, reprs
+from benchlib import env_vars, reprs, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import knobs
@@ -107,6 +108,14 @@ def test_the_gate_sets_what_is_exact_on_a_gpu_and_lets_two_processes_share_the_c
 
 def process(condition, **extra):
     return SimpleNamespace(condition=condition, knobs={**knobs.find(condition), **extra}, left_out=["NPROC"])
+
+
+def test_a_knob_of_convolutions_follows_the_weights_whatever_the_workload_declares(monkeypatch):
+    linear, tuned = workloads.load("linear"), Condition(workload="linear", lane="tuned")
+    assert "channels_last" not in knobs.find(tuned)
+    kernel = replace(linear, weights=lambda values: {"kernel": workloads.Weight((2, 2, 3, 3), "zeros")})
+    monkeypatch.setattr(workloads, "load", lambda name: kernel)
+    assert "channels_last" in knobs.find(tuned)
 
 
 def test_the_ledger_lists_every_knob_that_was_set_with_its_reason():

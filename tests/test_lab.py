@@ -50,7 +50,6 @@ from benchlib.worker.warmup import SLOWING
 DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
 
-
 pytestmark = pytest.mark.usefixtures("toy_framework")
 
 
@@ -137,12 +136,8 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab, compared):
 
 def test_conditions_are_measured_one_at_a_time(compared):
     for repetition in (0, 1):
-        blocks = sorted(
-            (block.started_s, block.started_s + block.wall_s)
-            for m in compared.measurements
-            if m.repetition == repetition
-            for block in m.blocks
-        )
+        together = [m for m in compared.measurements if m.repetition == repetition]
+        blocks = sorted((block.started_s, block.started_s + block.wall_s) for m in together for block in m.blocks)
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(blocks))
     assert all(block.idle_cpu_s <= 0.02 for m in compared.measurements for block in m.blocks), "the others sleep"
 
@@ -269,6 +264,7 @@ def test_a_file_that_this_process_has_imported_before_it_was_edited_is_refused(l
         ("clock", ["impossible times", "its clock is wrong"]),
         ("die in a block", ["died in 'block' (signal SIGKILL)", "last words"]),
         ("hang in a block", ["hung in 'block': silent for"]),
+        ("set threads", ["threads was 1 before workloads/toy/toy.py was imported, and is 2 after the last one"]),
         ("nan in a block", ["impossible times"]),
         ("raise half a character", ["failed in 'first_step': RuntimeError: out of ?"]),
     ],
@@ -334,12 +330,10 @@ def test_a_worker_that_is_stopped_before_its_rounds_is_said_to_be(lab, monkeypat
     assert seen == [("", False), (NO_CPU, True)]
 
 
-@pytest.mark.parametrize(
-    "where", [(processes.knobs, "find"), (processes.env_vars, "omissions"), (processes.knobs, "for_session")]
-)
+@pytest.mark.parametrize("where", ["knobs.find", "env_vars.omissions", "knobs.for_session"])
 def test_a_worker_that_could_not_be_started_leaves_nothing(tmp_path, monkeypatch, where):
     monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(*where, ours)
+    monkeypatch.setattr(f"benchlib.runner.processes.{where}", ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
         processes.WorkerProcess(toy(), seed=0)
     assert not list(tmp_path.iterdir())
@@ -367,7 +361,7 @@ def test_a_fault_of_the_parent_in_a_comparison_is_no_workers_failure(lab, monkey
     assert lab.measurements()["failure"].isna().all()
 
 
-@pytest.mark.parametrize("where", [(trials.compare, "to_explain"), (trials, "_read"), (processes.knobs, "environment")])
+@pytest.mark.parametrize("where", [(trials, "_read"), (processes.knobs, "environment")])
 def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
     monkeypatch.setattr(*where, ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
@@ -397,7 +391,7 @@ def test_another_lab_that_has_measured_meanwhile_is_believed(lab, monkeypatch):
 
 
 def test_whoever_stops_asking_the_gate_leaves_no_worker(lab, tmp_path):
-    gated = gate.run([toy(), toy(burn_ms=1000.0)], tmp_path, 60)  # the second would take long
+    gated = gate.run({toy(): 4, toy(burn_ms=1000.0): 4}, tmp_path, 60)  # the second would take long
     next(gated)
     assert workers_alive()
     gated.close()
@@ -427,12 +421,16 @@ def test_a_model_that_another_process_checked_while_this_one_waited_is_not_check
 def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
     of_group = gate._compute_group
 
-    def stopped(group, prepare, expected, patience_s, workers):
-        if group.first.framework != "toy":
-            expected.wait_for(group.first)
-            raise KeyboardInterrupt
-        yield from of_group(group, prepare, expected, patience_s, workers)
+    first = threading.Event()
 
+    def stopped(group, *others):
+        if group.first.framework != "toy":
+            assert first.wait(30)
+            raise KeyboardInterrupt
+        yield from of_group(group, *others)
+
+    save = lab._save
+    monkeypatch.setattr(lab, "_save", lambda *given: (save(*given), first.set()))
     twin = toy().but(framework="twin")
     with monkeypatch.context() as patch:
         patch.setattr(gate, "_compute_group", stopped)
@@ -585,6 +583,7 @@ def test_training_that_cannot_be_is_refused_before_anything_starts(lab, asked, t
         ([{"device": "cuda"}], {}, "device 'cuda'"),
         ([{"threads": 4096}], {}, "threads 4096, but this machine has"),
         ([{}], {"precision": 3}, "precision 3: give the half-width as a share"),
+        ([{}], {"margin": 1}, "margin 1"),
     ],
 )
 def test_a_comparison_that_cannot_be_is_refused_before_anything_starts(tmp_path, conditions, asked, told):

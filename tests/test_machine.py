@@ -14,6 +14,7 @@ import types
 from pathlib import Path
 
 import pytest
+from test_environments import program as _script
 
 from benchlib import env_vars, environments, frameworks, interpreters, workloads
 from benchlib.condition import Condition
@@ -94,11 +95,6 @@ def test_a_cpu_quota_is_a_part_of_the_machine(control_groups, groups, files, quo
     assert interference.throttled_s() == pytest.approx(throttled_s)
 
 
-def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch):
-    monkeypatch.setattr(installed, "offers", lambda environment, framework: False)
-    _refuses(r"framework 'mindspore' is not installed in .*: pip --python .* install mindspore", framework="mindspore")
-
-
 @pytest.mark.parametrize(
     ("name", "flag", "choices", "said"),
     [
@@ -137,12 +133,6 @@ def nothing_known():
     _forget()
 
 
-def _script(path, line):
-    path.write_text(f"#!/bin/sh\n{line}\n")
-    path.chmod(0o755)
-    return path
-
-
 @pytest.fixture
 def registered(tmp_path, monkeypatch):
     """Registers an interpreter as the environment ``other``, whether it is one or not."""
@@ -167,6 +157,7 @@ def test_an_environment_without_the_framework_is_told(registered, tmp_path):
     registered(_script(tmp_path / "python", f'exec {sys.executable} -S "$@"'))  # without its packages
     missing = availability.why_absent("pytorch", "cpu", "other")
     assert re.match(r"framework 'pytorch' is not installed in environment 'other': pip --python .* install t", missing)
+    _refuses(re.escape(missing), environment="other")
     assert availability.why_absent("pytorch", "cpu") is None, "the default one has it"
     assert availability.survey(["other"]) == [], "and of what is not expected there nothing is told"
 
@@ -456,9 +447,7 @@ def test_one_of_several_plug_ins_is_enough(flow, tmp_path, every_device):
     _distribution(flow, "flow-cuda12", "1.0", ["flow_cuda12/__init__.py"])
     interpreters.probe.cache_clear()
     assert _needing(tmp_path, PLUG_IN) is None
-    assert _needing(tmp_path, PLUG_IN, BUILD) == "device 'cuda': this is tensorflow or tf-*'s CPU build", (
-        "each is needed"
-    )
+    assert _needing(tmp_path, PLUG_IN, BUILD) == "device 'cuda': this is tensorflow or tf-*'s CPU build", "each counts"
 
 
 @pytest.mark.parametrize(

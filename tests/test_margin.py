@@ -1,7 +1,5 @@
 """The margin within which a ratio is the same: what lies in it, and who else says so."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is larger than the machine is refused before anything is made."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os
@@ -29,9 +27,7 @@ from benchlib.runner import preflight, process_group
         ({"workload": "cnn", "data": "cifar10", "batch_size": 50_000}, "batch_size"),
     ],
 )
-def test_what_is_larger_than_the_machine_is_refused_and_not_made(
-    choices: dict, named: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_larger_than_the_machine_is_refused_and_not_made(choices, named, monkeypatch) -> None:
     monkeypatch.setattr(preflight.psutil, "virtual_memory", lambda: SimpleNamespace(total=8 * 2**30))
     condition = Condition(**choices)
     tracemalloc.start()

@@ -58,7 +58,7 @@ def test_mutants_are_many_of_many_kinds_in_every_model_framework_and_mode(planti
         assert framework not in ("pytorch", "mindspore") or {one.workload for one in own} == comparable
         assert len({one.mutant.what for one in own}) >= 25
         assert len({one.mutant.kind for one in own}) >= 20
-        assert {one.mutant.changes for one in own} == {"trained", "speed", "nothing"}
+        assert {one.mutant.changes for one in own} == {"trained", "predicted", "speed", "nothing"}
         assert {one.mode for one in own} == {"eager", "graph"}
     counts = Counter((one.workload, one.framework) for one in trials)
     in_graph = {(one.workload, one.framework) for one in trials if one.mode == "graph"}
@@ -67,6 +67,24 @@ def test_mutants_are_many_of_many_kinds_in_every_model_framework_and_mode(planti
         for framework in workloads.load(name).frameworks() if trains or name == "resnet50_inference" else ():
             assert counts[name, framework] >= 4
             assert (name, framework) in in_graph or not trains or framework not in ("pytorch", "mindspore")
+
+
+def test_each_region_has_differences_in_every_framework_and_mode(planting):
+    trials = [one for one in planting.trials() if one.mutant.region != "ordinary"]
+    assert {one.mutant.region for one in trials} == set(planting.REGIONS) - {"ordinary"}
+    for region in {one.mutant.region for one in trials}:
+        own = [one for one in trials if one.mutant.region == region]
+        assert len({one.mutant.what for one in own}) >= 12
+        assert {one.framework for one in own} == set(planting.FRAMEWORKS)
+        assert {one.mode for one in own} == {"eager", "graph"}
+        assert all(f"region {region}" in str(one) for one in own)
+
+
+def test_another_loss_is_planted_before_the_optimizer_and_calls_the_own_one(planting):
+    text = planting.Text(loss="value = right(model, batch)\nreturn value / 2")
+    made = {}
+    exec(f"def loss(model, batch):\n    return 6\n\n\n{text.planted}model):\n    pass\n", made)
+    assert (made["loss"](None, None), text.replaced) == (3, planting.ANCHOR)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +185,7 @@ def rows(**counts: int) -> pd.DataFrame:
     """So many rows of each verdict."""
     row = {"workload": "cnn", "framework": "pytorch", "mode": "eager", "kind": "loss", "what": "a sum"}
     row |= {"seen_by": "outputs", "at": "0/outputs:0", "times_allowed": 2.0, "reason": "", "refused": False}
+    row |= {"region": "ordinary", "remarks": ""}
     verdicts = [verdict.replace("_", " ") for verdict, count in counts.items() for _ in range(count)]
     return pd.DataFrame([{**row, "unseen": "why", "verdict": verdict, "changes": "trained"} for verdict in verdicts])
 
@@ -178,6 +197,17 @@ def test_it_is_good_if_97_of_100_are_caught_and_nothing_else_is_wrong(mutations)
     assert not mutations.is_good(pd.concat([good, rows(different=1).assign(changes="nothing")], ignore_index=True))
     assert not mutations.is_good(pd.concat([good, rows(not_checked=1)], ignore_index=True))
     assert mutations.is_good(pd.concat([good, rows(not_checked=1).assign(refused=True)], ignore_index=True))
+
+
+def test_each_region_has_a_share_of_its_own_and_a_remark_is_enough_for_other_work(mutations):
+    good, work = (
+        rows(different=97, same=3),
+        rows(same=10).assign(region="work", remarks=[*8 * ["anomaly mode"], "", ""]),
+    )
+    assert mutations.is_good(pd.concat([good, work], ignore_index=True))
+    assert not mutations.is_good(pd.concat([good, work.assign(remarks="")], ignore_index=True))
+    assert not mutations.is_good(pd.concat([good, work.assign(region="far")], ignore_index=True))
+    assert "| work | 10 | 10 | 8 | 80.0 % | 8 of 10 |" in mutations.summary(pd.concat([good, work]))
 
 
 def test_the_summary_counts_what_was_caught_and_names_each_that_passed(mutations):

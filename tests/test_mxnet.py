@@ -120,6 +120,29 @@ def test_dropout_is_seen_and_is_at_work_in_steps(mode):
 
 
 @each_mode
+def test_given_masks_are_those_of_the_way_back_too(mode):
+    given = facts(mode)["given masks"]
+    assert given["taken"] == [[0, 16, 50, 4, 4, 0.25], [1, 16, 100, 2, 2, 0.25], [2, 16, 512, 0.5]]
+    more, less, here, again = given["losses"]
+    assert given["passes"] == 5
+    assert here == again
+    assert given["gradient"] == pytest.approx((more - less) / 2e-8, rel=1e-5)
+    assert here not in given["without"]
+    assert given["without"][0] != given["without"][1]
+    assert given["settings"].get("compilations") == {"graph": 1}.get(mode)
+    assert not given["settings"]["hybridized"]
+
+
+@each_mode
+def test_layers_and_their_work_are_seen(mode):
+    seen = facts(mode)["layers"]
+    embedding = ["input of embedding (8, 4)", "output of embedding (8, 4, 5)"]
+    gru = ["input of gru (8, 4, 5)", "output of gru (8, 4, 6)"]
+    assert seen["shapes"] == [*embedding, *gru, "input of dense (4, 6)", "output of dense (4, 10)", "loss ()"]
+    assert seen["multiply_adds"] == 3 * 4 * (8 * 3 * 6 * (5 + 6) + 6 * 10)
+
+
+@each_mode
 def test_gradients_in_evaluation_are_those_of_what_was_computed(mode):
     """Of MXNet's own, behind a pooling, they are of whatever lay in memory."""
     along = facts(mode)["evaluated gradient"]

@@ -1,7 +1,5 @@
 """The notebooks: what each compares, trains and shows, of measurements that are made up."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -91,9 +89,7 @@ def test_modes_are_compared_with_eager_mode_and_precisions_with_fp32(tmp_path: P
     assert "TypeError: Kernel select failed: no bf16" in told
 
 
-def test_of_modes_what_crashed_is_no_answer_and_the_first_that_is_there_is_the_baseline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_modes_a_crash_is_no_answer_and_the_first_that_is_there_is_the_baseline(tmp_path, monkeypatch) -> None:
     def available(framework: str, device: str, environment: str) -> str | None:
         return None if (framework, device) != ("pytorch", "npu") else "no plug-in"
 
@@ -118,9 +114,7 @@ def in_groups(condition: Condition) -> float:
     return seconds / (0.8 * condition.world_size) * (1.0 if condition.communication else 0.8)
 
 
-def test_scaling_gives_efficiency_and_the_share_of_communication(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scaling_gives_efficiency_and_communication(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(availability, "places", lambda device: 4)
     lab = SyntheticLab(tmp_path, step=in_groups, spread=0.002)
     made = measured("scaling", lab, subjects=[PYTORCH, MINDSPORE], world_sizes=[2, 4, 8])
@@ -232,10 +226,7 @@ WRONG = [
     ("batch_size", {"train_samples": 100}, "batch_size 512 is larger than the 100 training samples"),
     ("batch_size", {"seeds": [0, 2**63]}, "seeds.1: 9223372036854775808.*the most is 4,294,967,295"),
     ("batch_size", {"settings": {"precision": 1e-12}}, "precision 1e-12.*below 0.1 % cannot be resolved"),
-    ("batch_size", {"settings": {"pilot": 10**30}}, "pilot 1000000.*up to 1000"),
-    ("batch_size", {"settings": {"margin": math.nan}}, "margin nan"),
     ("batch_size", {"hyperparameters": {"image_sise": 8}}, "hyperparameters.*did you mean 'image_size'"),
-    ("batch_size", {"hyperparameters": {"image_size": 7}}, "hyperparameters.*16, 32, 8"),
     ("batch_size", {"batch_sise": [8]}, "unknown key 'batch_sise'.*did you mean 'batch_sizes'"),
     ("inference", {"workload": "cnn"}, "workload: 'cnn'.*its steps are not those of inference"),
     ("inference", {"batch_sizes": [1, 10**30]}, "batch_sizes: 1000000000000000000000000000000: .*larger than"),
@@ -251,7 +242,6 @@ WRONG = [
     ("learning_rate", {"threshold": 60}, "threshold 60"),
     ("scaling", {"world_sizes": [1]}, "world_sizes.0: 1"),
     ("scaling", {"workload": "linear", "data": "random", "hyperparameters": {}}, "trains nothing"),
-    ("modes", {"subjects": [{**PYTORCH, "precision": "bf61"}]}, "subjects.0.precision: 'bf61'"),
     ("modes", {"tasks": [CNN]}, "tasks.0.epochs: missing"),
     ("frameworks", {"tasks": [{**CNN, "epochs": 3, "most_epochs": 2}]}, "tasks.0.most_epochs: 2"),
     ("instrument", {"subjects": [{**PYTORCH, "lane": "default"}]}, "the same condition twice"),

@@ -1,7 +1,5 @@
 """What is read of ``npu-smi``, from output that others recorded. Never run on Ascend."""
 
-from __future__ import annotations
-
 import os
 import time
 import types

@@ -1,7 +1,5 @@
 """Parameter files as text: what YAML would read otherwise than it was written is refused, and nothing takes long."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import time

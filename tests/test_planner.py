@@ -1,7 +1,5 @@
 """The plan: how many blocks and processes, when it ends, and that the intervals still hold the truth."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -132,9 +130,7 @@ def test_the_gain_of_another_repetition_is_more_than_nothing_and_falls():
     assert gains[-1] > 0
     assert gain(NOTHING) == 0
     calm, restless = exactly(0.01, 0.01), exactly(0.05, 0.01)
-    both = [
-        Paired({"calm": one.logs["control"], **other.logs}, 9.0, 0.5) for one, other in zip(calm, restless, strict=True)
-    ]
+    both = [Paired({"calm": a.logs["control"], **b.logs}, 9.0, 0.5) for a, b in zip(calm, restless, strict=True)]
     assert gain(both) == pytest.approx(gain(restless)), "of the widest interval"
 
 

@@ -1,7 +1,5 @@
 """Plug-ins are found by name and not imported; two of one name are refused; what they are is in keys and records."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -10,16 +8,18 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 from benchlib import data, frameworks, interpreters, metrics, plugins, workloads
 from benchlib.cache import Measurement, Store, _condition
 from benchlib.cli import main
 from benchlib.condition import Condition
+from benchlib.data.prepare import prepare
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, knobs
 from benchlib.runner import recording
@@ -112,9 +112,7 @@ def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path)
     assert fingerprint.digest(Condition(**MAJORITY), "rounds") != code
 
 
-def test_a_worker_runs_a_plug_in_s_sources_and_no_other_code_of_their_names(
-    folder: Path, tmp_path: Path, stale: Callable[[Path], None]
-) -> None:
+def test_a_worker_runs_a_plug_in_s_sources_and_no_other_code_of_their_names(folder, tmp_path, stale) -> None:
     abacus, beads = folder / "frameworks" / "abacus.py", folder / "frameworks" / "_beads.py"
     beads.write_text("VERSION = '2.0'\n")
     text = abacus.read_text().replace('"abacus": "1.0"', '"abacus": VERSION')
@@ -139,8 +137,6 @@ def test_a_worker_runs_a_plug_in_s_sources_and_no_other_code_of_their_names(
 
 
 def test_what_editors_leave_is_no_plug_in(folder: Path, tmp_path: Path) -> None:
-    from benchlib.data.prepare import prepare
-
     plugins.use([folder])
     before = [plugins.files(), plugins_of(Condition(**MAJORITY)), prepare(Condition(**MAJORITY), 0, tmp_path)]
     (folder / "workloads" / ".ipynb_checkpoints").mkdir()
@@ -168,9 +164,7 @@ def test_what_a_framework_declares_is_used(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("shape", "convolves"), [((8, 3, 3, 3), True), ((1, 64, 192), False)])
-def test_a_plug_in_s_convolutions_have_their_knobs_without_a_word(
-    folder: Path, shape: tuple[int, ...], convolves: bool
-) -> None:
+def test_a_plug_in_s_convolutions_have_their_knobs_without_a_word(folder, shape, convolves) -> None:
     file = folder / "workloads" / "majority" / "workload.py"
     file.write_text(file.read_text().replace('"bias": Weight((2,)', f'"bias": Weight({shape}'))
     for framework in ("pytorch", "mindspore"):
@@ -264,8 +258,6 @@ def test_a_plug_in_s_code_is_in_the_key_and_its_files_are_in_the_record(folder: 
 
 @pytest.mark.parametrize("name", ["bits", "_rows"])
 def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_path: Path, name: str) -> None:
-    from benchlib.data.prepare import prepare
-
     file = folder / "data" / f"{name}.py"
     file.touch()
     plugins.use([folder])
@@ -274,9 +266,7 @@ def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_
     assert prepare(Condition(**MAJORITY), 0, tmp_path) != before
 
 
-def test_what_a_plug_in_measured_does_not_stop_others_where_it_is_not_named(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_plug_in_measured_is_refused_by_its_name_where_it_is_not_named(folder, tmp_path, monkeypatch) -> None:
     plugins.use([folder])
     condition = Condition(**MAJORITY)
     common = {"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "seed": 0, "started_utc": "2026-11-01"}
@@ -293,8 +283,6 @@ def test_what_a_plug_in_measured_does_not_stop_others_where_it_is_not_named(
 
 
 def test_the_metric_is_the_workload_s_own(folder: Path) -> None:
-    import numpy as np
-
     plugins.use([folder])
     workload = workloads.load("majority")
     labels = {"test_labels": np.array([0, 0, 0, 1])}

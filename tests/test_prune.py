@@ -1,7 +1,5 @@
 """What is taken away is what nothing needs: never what the report is made of, never another folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -44,9 +42,7 @@ def test_a_reader_who_has_enough_is_no_error(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(folder: Path, capsys) -> None:
     gone = {folder / "measurements" / "cc.parquet", folder / "measurements" / ".partial-dd-1", folder / "inputs"}
     assert set(prune.unused_files(folder)) == gone
     assert main(["clean", "--outputs", str(folder)]) == 0

@@ -1,7 +1,5 @@
 """A repetition: a fresh process for each condition, one busy at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil
@@ -40,9 +38,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return numbers
 
 
-def test_each_condition_has_a_process_that_sleeps_when_it_is_not_its_turn_and_ends(
-    tmp_path: Path, started: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_condition_has_a_process_that_sleeps_between_its_turns_and_ends(tmp_path, started, monkeypatch) -> None:
     asleep: list[set[int]] = []
     monkeypatch.setattr(rounds, "hold_still", lambda others: asleep.append({one.process.pid for one in others}))
     one, other = repetition(tmp_path, {}, {"burn_ms": 2.0})

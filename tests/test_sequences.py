@@ -1,7 +1,5 @@
 """Sequences of tokens: words, vocabulary, padding, and the data sets."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

@@ -1,6 +1,5 @@
 """One time for several comparisons: pilots first, then where it narrows most; what is there is not measured again."""
 
-import math
 import time
 import zlib
 from contextlib import contextmanager, suppress
@@ -13,7 +12,6 @@ from benchlib import lab as lab_module
 from benchlib import manifest
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
-from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
 from benchlib.runner import interference, rounds, timer_check, worker_sessions
 from benchlib.runner.scheduler import Asked
@@ -264,10 +262,8 @@ def test_what_crashed_in_a_comparison_is_measured_again_by_another_lab_and_a_ref
     first = lab.compare(conditions, **ASKED)
     assert first.ratio(conditions[2]).processes == 3, "the others are measured"
     assert first.failures()["crashed"].tolist() == [again > 0]
-    counts = [
-        one.compare(conditions, **ASKED).ratio(conditions[2]).processes
-        for one in (lab, lab_of(tmp_path, Measures.NOTHING), lab_of(tmp_path))
-    ]
+    labs = (lab, lab_of(tmp_path, Measures.NOTHING), lab_of(tmp_path))
+    counts = [one.compare(conditions, **ASKED).ratio(conditions[2]).processes for one in labs]
     assert counts == [3, 3, 3 + again]
 
 
@@ -298,9 +294,7 @@ def test_a_training_run_that_failed_is_shown_where_nothing_is_measured(tmp_path,
 
 
 @pytest.mark.parametrize(("how", "again"), [("die", True), ("raise", False)], ids=["crash", "refusal"])
-def test_models_and_timers_that_could_not_be_checked_are_shown_where_nothing_is_measured(
-    tmp_path, monkeypatch, how, again
-):
+def test_what_could_not_be_checked_is_shown_where_nothing_is_measured(tmp_path, monkeypatch, how, again):
     made = []
     for module, name in ((gate, "certify"), (timer_check, "check")):
         make = getattr(module, name)
@@ -314,9 +308,3 @@ def test_models_and_timers_that_could_not_be_checked_are_shown_where_nothing_is_
             assert repr(ask(other)) == repr([first])
         ask(lab_of(tmp_path))
         assert len(made) == 1 + again, made
-
-
-def test_a_margin_that_is_none_is_refused(tmp_path):
-    for margin in (0, 1, -0.1, math.nan):
-        with pytest.raises(BenchlibError, match="margin"):
-            lab_of(tmp_path).compare([toy()], **ASKED, margin=margin)

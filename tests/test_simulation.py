@@ -1,7 +1,5 @@
 """Simulated comparisons: the noise is what it says it is, and the intervals hold the truth in it."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

@@ -2,8 +2,6 @@
 what is found says what the measurements show.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import shutil
@@ -72,9 +70,7 @@ def write_mine(*cells: tuple[str, str], burns: Any = (1.0, 3.0)) -> tuple[Path, 
     return Path("notebooks/mine.ipynb"), Path("parameters/quick/mine.yaml")
 
 
-def test_a_notebook_and_a_parameter_file_are_all_that_an_experiment_takes(
-    project: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notebook_and_a_parameter_file_are_an_experiment(project: None, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(ROOT / "notebooks" / "report.ipynb", "notebooks")
     monkeypatch.setenv("BENCHLIB_PLUGINS", str(ROOT / "tests" / "doubles"))  # what it is of: no part of the project
     write_mine(*TAGGED, *((source, "") for source in ("study.measure()", SHOWN, TABLE, "study.finish()")))

@@ -1,7 +1,5 @@
 """Subjects that a parameter file asks for if they are there: measured, or left out with the reason, or refused."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any
@@ -47,7 +45,7 @@ def with_more(*more: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ([JAX], rf"subjects\.2\.environment: .*{MAKES_IT}"),
+        ([JAX], rf"batch_size\.yaml: subjects\.2\.environment: .*{MAKES_IT}"),
         ([{**JAX, **OPTIONAL, "mode": "grahp"}], r"subjects\.2\.mode: 'grahp'"),
         ([{**JAX, **OPTIONAL}] * 2, r"jax.* is there twice"),
         ([{**PYTORCH, **OPTIONAL}], "the same condition twice: cnn pytorch"),
@@ -72,9 +70,7 @@ def test_one_that_is_there_is_measured_where_its_framework_has_a_file_of_the_wor
     made = measured("frameworks", SyntheticLab(tmp_path), **with_more({**MXNET, **OPTIONAL}))
     by_workload = {group[0].workload: [one.framework for one in group] for group in made.groups}
     assert by_workload == {"gcn": ["pytorch", "mindspore"], "cnn": ["pytorch", "mindspore", "mxnet"]}
-    assert [note for note in made.notes if "Not measured" in note] == [
-        "Not measured in MXNet: gcn, of which it has no file."
-    ]
+    assert [one for one in made.notes if "Not meas" in one] == ["Not measured in MXNet: gcn, of which it has no file."]
     with pytest.raises(BenchlibError, match="framework of workload 'gcn'"):
         planned("frameworks", **with_more({**MXNET, "environment": "default"}))
 

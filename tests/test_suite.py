@@ -71,7 +71,6 @@ for path in sorted(Path(outputs, "notebooks").glob("*.json")):
     print(path.stem, record["status"], record.get("error", {}).get("text"))
 """
 
-
 DESIGN = """
 import sys
 if "benchlib.study" in sys.modules:  # in the suite's process: a kernel need not wait for the import
@@ -417,10 +416,8 @@ def without_locks(*arguments):
 
 def test_where_the_machine_cannot_be_locked_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", without_locks)
-    with (
-        pytest.raises(BenchlibError, match=r"machine\.lock: cannot be locked \(Function not implemented\)"),
-        hold_machine(print),
-    ):
+    refused = pytest.raises(BenchlibError, match=r"machine\.lock: cannot be locked \(Function not implemented\)")
+    with refused, hold_machine(print):
         pass
     with pytest.raises(BenchlibError, match=r"inputs: cannot be locked \(Function not implemented\)"):
         files.write(tmp_path / "inputs" / "numbers", {}, {})

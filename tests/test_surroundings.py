@@ -1,7 +1,5 @@
 """What a worker is started with: of the parent's variables, home and packages what is declared; and that it is kept."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The tables: rounded to what is known, nothing hidden that differs, and every digit in the CSV."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +17,6 @@ from benchlib.stats import frame as tidy
 from benchlib.tables import HYPERPARAMETERS, Column, Table, disturbed_note, verdict, wide
 
 MINDSPORE = "mindspore graph tuned"
-
 
 NAN = math.nan
 
@@ -60,12 +57,8 @@ def frame() -> pd.DataFrame:
 def test_display_leaves_out_only_what_is_the_same_in_all_rows() -> None:
     text, same = tables.display(frame())
     assert same == "In all rows: framework, mode, lane PyTorch eager tuned; workload cnn; image size 8."
-    assert text.to_dict("list") == {
-        "threads": ["all", "1"],
-        "channels": ["16", "–"],
-        "processes": ["5", "5"],
-        "throughput ratio": ["0.500 [0.490, 0.510]", "–"],
-    }
+    whole = {"threads": ["all", "1"], "channels": ["16", "–"], "processes": ["5", "5"]}
+    assert text.to_dict("list") == {**whole, "throughput ratio": ["0.500 [0.490, 0.510]", "–"]}
 
 
 def test_why_some_rows_have_no_number_is_said_above_the_table() -> None:
@@ -160,16 +153,11 @@ def test_an_environment_called_like_its_framework_goes_without_saying() -> None:
     torch = Condition(workload="cnn", lane="tuned")
     jax, other = torch.but(framework="jax", environment="jax"), torch.but(environment="torch-2.9")
     beside = jax.but(environment="default")
-    assert [*naming.subjects([torch, jax, other]).values()] == [
-        PYTORCH,
-        "jax eager tuned",
-        "pytorch torch-2.9 eager tuned",
-    ]
+    subjects = naming.subjects([torch, jax, other])
+    assert [*subjects.values()] == [PYTORCH, "jax eager tuned", "pytorch torch-2.9 eager tuned"]
     assert naming.subjects([jax, beside]) == {jax: "jax jax eager tuned", beside: "jax eager tuned"}
-    rows = tidy.of_rows(
-        tidy.row("throughput_ratio", one, tidy.Interval(1.0, 1.0, 1.0, 1), baseline)
-        for one, baseline in ((jax, torch), (torch, jax))
-    )
+    even, pairs = tidy.Interval(1.0, 1.0, 1.0, 1), ((jax, torch), (torch, jax))
+    rows = tidy.of_rows(tidy.row("throughput_ratio", one, even, baseline) for one, baseline in pairs)
     once = naming.name_subjects(rows)
     assert once["subject"].tolist() == ["jax eager tuned", PYTORCH]
     assert once["baseline_subject"].tolist() == [PYTORCH, "jax eager tuned"]

@@ -1,7 +1,5 @@
 """TensorBoard's event files of training runs."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path
@@ -39,11 +37,8 @@ def train(lab: Lab, seeds: list[int] = SEEDS) -> TrainingRuns:
 
 def read(path: Path) -> list[tuple[str, int, float, float]]:
     """Tag, step, time and value of each number in an event file."""
-    return [
-        (value.tag, event.step, event.wall_time, value.simple_value)
-        for event in LegacyEventFileLoader(str(path)).Load()
-        for value in event.summary.value
-    ]
+    events = LegacyEventFileLoader(str(path)).Load()
+    return [(one.tag, event.step, event.wall_time, one.simple_value) for event in events for one in event.summary.value]
 
 
 def files(lab: Lab) -> list[Path]:
@@ -52,11 +47,8 @@ def files(lab: Lab) -> list[Path]:
 
 def expected(run: Measurement) -> list[tuple[str, int, float]]:
     """What is to be read of a run, but for its times."""
-    return [
-        (f"{run.condition.workload}/{tag}", epoch.epoch, np.float32(value))
-        for epoch in run.epochs
-        for tag, value in (("loss", epoch.loss), ("accuracy", epoch.metric))
-    ]
+    numbers = [(one.epoch, *pair) for one in run.epochs for pair in (("loss", one.loss), ("accuracy", one.metric))]
+    return [(f"{run.condition.workload}/{tag}", epoch, np.float32(value)) for epoch, tag, value in numbers]
 
 
 def without_times(numbers: list[tuple[str, int, float, float]]) -> list[tuple[str, int, float]]:
@@ -138,9 +130,7 @@ def test_a_run_that_failed_has_the_epochs_before(tmp_path: Path) -> None:
     assert without_times(read(path)) == expected(run)
 
 
-def test_a_disk_that_is_full_ends_no_run_and_is_said_once(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_disk_that_is_full_ends_no_run_and_is_said_once(lab: Lab, monkeypatch, capsys) -> None:
     write = tensorboard.write
 
     def full(folder: Path, run: Measurement, again: bool) -> None:

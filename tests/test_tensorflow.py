@@ -241,3 +241,31 @@ def test_an_update_of_some_weights_leaves_the_others():
 def test_a_step_that_overflows_in_half_precision_is_left_out_and_the_scale_halved():
     assert facts()["after an overflow"]
     assert facts()["loss scale"] == 0.5
+
+
+@with_tensorflow
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_what_the_gate_asks_of_a_session(mode):
+    found = facts()["gate"][mode]
+    assert found["taken"] == 3 * [[0, [2, 512], 0.5]], "of gradients and of two steps; p = 0 draws none"
+    np.testing.assert_allclose(*found["loss"], rtol=1e-6)
+    assert found["of the masked"] == 0, "the way back has the same mask"
+    assert found["compiled"] == (1 if mode == "graph" else None)
+    names = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+    assert found["layers"] == [f"{way} of {name}" for name in names for way in ("input", "output")] + ["loss"]
+    counted, expected = found["products"]
+    assert counted == expected
+    assert found["stayed"]
+
+
+@with_tensorflow
+@pytest.mark.parametrize("name", ["batchnorm2d", "lstm"])
+def test_double_precision_has_the_mathematics_of_the_operators_that_lack_it(name):
+    found = facts()["double"][name]
+    assert found["types"] == ["float64"]
+    assert 0 < found["apart"] < 1e-5
+
+
+@with_tensorflow
+def test_settings_can_be_read_before_a_model_is_there():
+    assert facts()["settings before a model"]["dtype_policy"] == "mixed_float16"

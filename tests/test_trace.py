@@ -1,7 +1,5 @@
 """From a number back to its measurements."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -26,13 +24,8 @@ from benchlib.worker import files, service
 
 TABLES = ["tables/operators_ratios.csv", "tables/operators.tex", "tables/operators_macros.tex"]
 FILES = [*TABLES, "figures/operators_ratios.svg"]
-RATIOS = pd.DataFrame(
-    {
-        "task": ["conv2d batch 64", "linear batch 8"],
-        **{"ratio": [0.31, 1.27], "ratio_low": [0.30, 1.2], "ratio_high": [0.33, 1.3]},
-        "measurements": ["aa11", "aa11 bb22"],
-    }
-)
+ENDS = {"ratio": [0.31, 1.27], "ratio_low": [0.30, 1.2], "ratio_high": [0.33, 1.3]}
+RATIOS = pd.DataFrame({"task": ["conv2d batch 64", "linear batch 8"], **ENDS, "measurements": ["aa11", "aa11 bb22"]})
 
 
 @pytest.fixture
@@ -106,9 +99,7 @@ def measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> Measurement:
     return m
 
 
-def test_other_knobs_libraries_and_versions_are_named(
-    measured: Measurement, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_knobs_libraries_and_versions_are_named(measured: Measurement, results: Path, monkeypatch) -> None:
     other = {"packages": {"numpy": "1.26.4", "sympy": "1.13.0", "dill": "0.4"}, "versions": {"c++": "g++ 1"}}
     (versions,) = trace._list_changes(measured.model_copy(update=other), results)
     for what in ("sympy 1.13.0, here 1.14.0", "c++ g++ 1, here g++ 2", "dill 0.4, here none", "six none, here 1.17.0"):
@@ -168,9 +159,7 @@ def test_a_copy_is_traced_by_its_labels_and_what_differs_is_said(results: Path, 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tex", "x.svg", "x.txt"])
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfea", b"a,b\n1\n1,2,3,4\n", b"a,b\n1,2\n"])
-def test_what_cannot_be_traced_is_refused_by_name(
-    results: Path, tmp_path: Path, name: str, content: bytes | None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_traced_is_refused_by_name(results, tmp_path, name, content, capsys) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
     assert main(["trace", str(tmp_path / name), "--outputs", str(results)]) == 2
@@ -191,9 +180,7 @@ def test_a_certificate_is_traced_too(tmp_path: Path) -> None:
     assert "does not match its hash" in trace.sources([real.stem], tmp_path)[0].verdict
 
 
-def test_the_exit_code_says_whether_anything_has_changed(
-    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_exit_code_says_whether_anything_has_changed(results, tmp_path, capsys, monkeypatch) -> None:
     file = results / "tables" / "operators.tex"
     assert main(["trace", str(file), "conv2d"]) == 1
     assert "0 of 1 " in capsys.readouterr().out.splitlines()[-1]

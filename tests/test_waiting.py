@@ -2,8 +2,6 @@
 in every mode. One that forgets to wait fails it, where steps are queued: on the CPU TensorFlow's are done at once.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,6 @@ class Session(Waiting):
     def synchronize(self):
         """Forgets to."""
 '''
-
 
 EVERY = [(name, mode) for name in ("jax", "tensorflow", "mxnet") for mode in frameworks.modes(name)]
 
@@ -60,9 +57,7 @@ def forgetful(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("framework", "mode"), QUEUED)
-def test_a_session_that_forgets_to_wait_fails_the_timers_test(
-    framework: str, mode: str, forgetful: str, tmp_path: Path
-) -> None:
+def test_a_session_that_forgets_to_wait_fails_the_timers_test(framework, mode, forgetful, tmp_path) -> None:
     if why := environments.why_absent(framework):
         pytest.skip(f"{framework} is tried in an environment of its own: {why}")
     found = timer_check.check(steps(framework, mode).but(framework=forgetful), tmp_path / "inputs", PATIENCE_S)

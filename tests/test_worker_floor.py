@@ -1,7 +1,5 @@
 """What a worker imports runs in any framework's environment: Python 3.7 and later, numpy since 1.16, nothing else."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json
@@ -73,11 +71,8 @@ print(json.dumps(said))
 def _floor() -> list[str]:
     """The modules that workers import, but those of a framework."""
     package = ROOT / "benchlib"
-    files = [
-        *package.glob("worker/[!_]*.py"),
-        *package.glob("workloads/[!_]*.py"),
-        *package.glob("workloads/*/workload.py"),
-    ]
+    patterns = ("worker/[!_]*.py", "workloads/[!_]*.py", "workloads/*/workload.py")
+    files = [path for pattern in patterns for path in package.glob(pattern)]
     return ["benchlib.worker.__main__", *(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files)]
 
 
@@ -173,19 +168,16 @@ def _answers(channel: Channel, job: Job, place: Path) -> dict[str, Any]:
     ask("reset")
     epoch = ask("epoch", number=1, orders=str(job.orders), block_steps=16)
     ask("predict", file=str(place / "predictions.npy"))
-    trials = ask("check", steps=3, trial=1, moved=0, again=False, file=str(place / "check.npz"))
+    trials = ask("check", steps=3, trial="1", again=False, masked=False, file=str(place / "check.npz"))
     assert ask("memory")["peak"] > 0
     channel.send({"do": "end"})
+    arrays = {"loss": np.array(epoch["loss"]), "predictions": np.load(place / "predictions.npy")}
     return {
         "numpy": opened["versions"]["numpy"],
         "built": built,
         "trials": trials,
         "order": epoch["order_sha256"],
-        "arrays": {
-            "loss": np.array(epoch["loss"]),
-            "predictions": np.load(place / "predictions.npy"),
-            **files.unpack(place / "check.npz"),
-        },
+        "arrays": {**arrays, **files.unpack(place / "check.npz")},
     }
 
 

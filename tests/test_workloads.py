@@ -1,7 +1,5 @@
 """The workloads: well declared, the same in each framework's file, and clear about what is wrong."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
@@ -12,13 +10,12 @@ import pytest
 
 import benchlib
 from benchlib import frameworks, workloads
-from benchlib.condition import Condition
 from benchlib.data.weights import draw
 from benchlib.errors import BenchlibError
+from benchlib.workloads.googlenet.workload import BLOCKS, outputs
 from benchlib.workloads.resnet50.workload import convolutions as resnet50_convolutions
 
 PACKAGE = Path(benchlib.__file__).parent
-FILES = [PACKAGE / "workloads" / name for name in workloads.names()]
 EVERY_FRAMEWORK = {"torch", "torch_npu", "mindspore", "tensorflow", "keras", "jax", "flax", "mxnet", "paddle"}
 
 
@@ -55,14 +52,9 @@ def layers(module: ast.Module) -> dict[str, list[str]]:
 
 def forward(module: ast.Module) -> list[str]:
     """What the steps of the model's forward pass are called, in order; empty if the file has no model."""
-    steps = [
-        step
-        for node in module.body
-        if isinstance(node, ast.ClassDef) and node.name == "Model"
-        for method in node.body
-        if isinstance(method, ast.FunctionDef) and method.name in ("forward", "construct")
-        for step in method.body
-    ]
+    models = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Model"]
+    methods = [node for model in models for node in model.body if isinstance(node, ast.FunctionDef)]
+    steps = [step for method in methods if method.name in ("forward", "construct") for step in method.body]
     return [ast.unparse(step.targets[0]) if isinstance(step, ast.Assign) else type(step).__name__ for step in steps]
 
 
@@ -71,9 +63,7 @@ IN_BOTH = [name for name in workloads.names() if {"mindspore", "pytorch"} <= set
 
 @pytest.mark.parametrize("name", IN_BOTH)
 def test_files_of_a_workload_can_be_read_side_by_side(name):
-    torch, mindspore = (
-        tree(PACKAGE / "workloads" / name / f"{framework}.py") for framework in ("pytorch", "mindspore")
-    )
+    torch, mindspore = (tree(PACKAGE / "workloads" / name / file) for file in ("pytorch.py", "mindspore.py"))
     assert functions(torch) == functions(mindspore)
     made, also_made = layers(torch), layers(mindspore)
     both = [one for one in made if one in also_made]
@@ -89,13 +79,8 @@ def test_each_dropout_is_applied_in_one_place(name):
     for framework in ("pytorch", "mindspore"):
         for made in ast.walk(tree(PACKAGE / "workloads" / name / f"{framework}.py")):
             if isinstance(made, ast.ClassDef):
-                used = [
-                    node.attr
-                    for node in ast.walk(made)
-                    if isinstance(node, ast.Attribute)
-                    and node.attr.startswith("dropout")
-                    and isinstance(node.ctx, ast.Load)
-                ]
+                read = [n.attr for n in ast.walk(made) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)]
+                used = [name for name in read if name.startswith("dropout")]
                 assert len(used) == len(set(used)), made.name
 
 
@@ -205,14 +190,8 @@ def test_workloads_are_well_declared(name):
 def test_cnn_is_the_one_of_the_rosetta_stone():
     workload = workloads.load("cnn")
     weights = workload.weights(workload.values({}))
-    assert [weight.shape for name, weight in weights.items() if name.endswith("weight")] == [
-        (50, 3, 3, 3),
-        (50, 50, 3, 3),
-        (100, 50, 3, 3),
-        (100, 100, 3, 3),
-        (512, 6400),
-        (10, 512),
-    ]
+    shapes = [(50, 3, 3, 3), (50, 50, 3, 3), (100, 50, 3, 3), (100, 100, 3, 3), (512, 6400), (10, 512)]
+    assert [weight.shape for name, weight in weights.items() if name.endswith("weight")] == shapes
     assert sum(np.prod(weight.shape) for weight in weights.values()) == 3_441_592
     assert weights["conv3.weight"].fan == (50 * 9, 100 * 9)
     assert weights["dense1.weight"].fan == (6400, 512)
@@ -244,9 +223,7 @@ def test_batch_normalisation_that_is_only_evaluated_is_not_the_identity(name):
     norms = [key.removesuffix(".running_mean") for key in drawn if key.endswith(".running_mean")]
     assert norms
     for norm in norms:
-        weight, bias, mean, variance = (
-            drawn[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var")
-        )
+        weight, bias, mean, variance = (drawn[f"{norm}.{p}"] for p in ("weight", "bias", "running_mean", "running_var"))
         assert variance.min() > 0
         assert np.median(np.abs(mean) / np.sqrt(variance)) > 0.05, "large enough to be missed"
         assert np.median(np.abs(bias / weight)) > 0.05
@@ -256,26 +233,18 @@ def test_batch_normalisation_that_is_only_evaluated_is_not_the_identity(name):
 
 
 def test_googlenet_has_the_channels_of_the_paper_s_table():
-    from benchlib.workloads.googlenet.workload import BLOCKS, outputs
-
     assert [outputs(block) for block in BLOCKS] == [256, 480, 512, 512, 512, 528, 832, 832, 1024]
 
 
 def test_bert_s_base_model_has_110_million_weights():
     base = {"words": 30_522, "length": 512, "layers": 12, "hidden": 768, "heads": 12, "intermediate": 3072}
     assert trained("bert", base) == 110_106_428, "as transformers' BertForPreTraining"
-    with pytest.raises(BenchlibError, match=r"hyperparameters\.hidden: 130 is no multiple of the 4 heads"):
-        workloads.load("bert").values({"hidden": 130, "heads": 4})
 
 
 @pytest.mark.parametrize(
     ("name", "given", "shapes"),
     [
-        (
-            "conv2d",
-            {"in_channels": 2, "out_channels": 5, "kernel": 5, "padding": 1, "image_size": 8},
-            [(4, 2, 8, 8), (4, 5, 6, 6)],
-        ),
+        ("conv2d", {"in_channels": 2, "out_channels": 5, "kernel": 5, "image_size": 8}, [(4, 2, 8, 8), (4, 5, 6, 6)]),
         ("linear", {"in_features": 3, "out_features": 6}, [(4, 3), (4, 6)]),
         ("resnet50_inference", {"image_size": 32, "output": "features"}, [(4, 3, 32, 32), (4, 2048)]),
         ("batchnorm2d", {"channels": 3, "image_size": 5}, [(4, 3, 5, 5), (4, 3, 5, 5)]),
@@ -293,14 +262,6 @@ def test_inputs_of_operators_have_their_shapes_and_follow_the_generator(name, gi
     assert not np.array_equal(first[0].ravel()[:8], first[1].ravel()[:8])
 
 
-def test_a_kernel_that_does_not_fit_is_refused():
-    workload = workloads.load("conv2d")
-    with pytest.raises(BenchlibError, match=r"kernel 9 does not fit into images of 6x6 padded by 1: .* at most 8"):
-        workload.values({"kernel": 9, "padding": 1, "image_size": 6})
-    with pytest.raises(BenchlibError, match="kernel 9 does not fit"):
-        Condition(workload="conv2d", hyperparameters={"kernel": 9, "padding": 1, "image_size": 6})
-
-
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
@@ -312,20 +273,11 @@ def test_a_kernel_that_does_not_fit_is_refused():
         ("linear", {"in_features": 0}, "hyperparameters.in_features: 0 is too small, the least is 1"),
         ("linear", {"in_features": 2.5}, "hyperparameters.in_features: 2.5 is a float, expected a int"),
         ("conv2d", {"passes": "backward"}, "hyperparameters.passes: unknown choice 'backward'"),
+        ("conv2d", {"kernel": 9, "padding": 1, "image_size": 6}, "kernel 9 .* images of 6x6 padded by 1: .* at most 8"),
+        ("bert", {"hidden": 130, "heads": 4}, "hyperparameters.hidden: 130 is no multiple of the 4 heads"),
+        *((one, {"length": 0}, "hyperparameters.length: 0 is too small") for one in ("gru", "lstm", "seq2seq", "bert")),
     ],
 )
 def test_wrong_hyperparameters_are_refused_by_name(name, given, message):
-    with pytest.raises(BenchlibError) as refused:
+    with pytest.raises(BenchlibError, match=message):
         workloads.load(name).values(given)
-    assert message in str(refused.value)
-
-
-def test_an_unknown_workload_is_refused_with_the_nearest():
-    with pytest.raises(BenchlibError, match="unknown workload 'cnnn': did you mean 'cnn'"):
-        workloads.load("cnnn")
-
-
-@pytest.mark.parametrize("name", ["gru", "lstm", "seq2seq", "bert"])
-def test_a_length_of_0_is_refused(name):
-    with pytest.raises(BenchlibError, match=r"hyperparameters\.length: 0 is too small"):
-        workloads.load(name).values({"length": 0})

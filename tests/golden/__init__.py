@@ -5,8 +5,6 @@ results. :func:`fill` writes them into a cache under today's keys. ``expected.js
 verdicts that follow. ``benchmarks/record_golden.py`` records both.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -70,7 +68,8 @@ def fill(folder: Path) -> None:
         certificate = Certificate.model_validate(document)
         path = lab.certificate_path(certificate.condition, certificate.training)
         code = fingerprint.digest(certificate.condition, "gate")
-        save(path, certificate.model_copy(update={"file": path.stem, "code": code}))
+        update = {"file": path.stem, "code": code, "batch_size": 2**20}  # whatever size a notebook asks for
+        save(path, certificate.model_copy(update=update))
     for one in raw["ceilings"]:
         jobs = [prepare_job(each, INITIAL_SEED, lab.inputs) for each in roofline.conditions(**one["asked"])]
         name = key(ceiling=[job.depends_on("ceiling") for job in jobs])

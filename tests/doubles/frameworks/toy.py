@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,9 @@ def _spin():
 
 def _asked_for_a_block():
     frame = sys._getframe()
-    while frame and frame.f_code.co_name != "do_block":
+    while frame and not frame.f_code.co_name.startswith("do_"):
         frame = frame.f_back
-    return frame is not None
+    return frame is not None and frame.f_back.f_code.co_name == "serve" and frame.f_code.co_name == "do_block"
 
 
 class Session:
@@ -94,12 +95,20 @@ class Session:
         p = self.values.get("dropout", 0.0)
         if not training or not p:
             return inputs
-        left = (inputs * (self.random.random_sample(inputs.shape) >= p) / (1 - p)).astype(np.float32)
+        left = (inputs * self._kept(inputs.shape, p) / (1 - p)).astype(np.float32)
         self.dropped.append(("dropout", inputs, left))
         return left
 
-    def predictions(self, batch):
-        return self.outputs(batch, False)[0].argmax(axis=-1)
+    draw = None
+
+    @contextmanager
+    def given_masks(self, draw):
+        self.draw = draw
+        yield
+        self.draw = None
+
+    def _kept(self, shape, p):
+        return self.draw(0, shape, p) if self.draw else self.random.random_sample(shape) >= p
 
     def _probabilities(self, batch):
         (outputs,) = self.outputs(batch, True)
@@ -111,16 +120,7 @@ class Session:
         d[np.arange(len(d)), batch[1]] -= 1
         d *= np.float32(self._of_samples(batch[1]))[:, None]
         found = {"weight": self.taken_in.T @ d, "bias": d.sum(axis=0)}
-        if self.values.get("plant", "").startswith("a kink"):
-            found["weight"] = found["weight"] * np.float32(1.01 if self._beyond(batch) else 1.0)
         return self._mean(found, self.world_size)
-
-    def _beyond(self, batch):
-        """On which side of a kink, which few batches meet, and where rounding decides."""
-        return int(1000 * abs(batch[0].sum())) % 3 == 0 and self._rounded()
-
-    def _rounded(self):
-        return int.from_bytes(self.state["weight"].tobytes(), "little") % 7 % 2
 
     def _of_samples(self, labels):
         """Their shares of the loss."""
@@ -199,6 +199,8 @@ class Session:
         elif how == "clock" and not hasattr(self, "steps"):
             right = time.perf_counter
             time.perf_counter = lambda: 50 * right()
+        elif how == "set threads":
+            self.threads = 2
         elif how == "nan":
             time.perf_counter = lambda: float("nan")
         elif how == "later" and os.path.exists(self.values["flag"]):
@@ -206,6 +208,9 @@ class Session:
         elif how == "negative":
             real = time.perf_counter
             time.perf_counter = lambda: -2 * real()
+
+    def multiply_adds(self, batch):
+        return 3.0 * self.state["weight"].size * len(batch[0])
 
     def mark(self):
         return None
@@ -217,7 +222,7 @@ class Session:
         return np.asarray(value)
 
     def settings(self):
-        return {"threads": 1}
+        return {"threads": getattr(self, "threads", 1)}
 
     def device_memory(self):
         return {}

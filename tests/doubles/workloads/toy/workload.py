@@ -36,6 +36,7 @@ WORKLOAD = Workload(
                 "raise half a character",
                 "broken file",
                 "few predictions",
+                "set threads",
                 "other stream",
                 "own order",
                 "own order later",

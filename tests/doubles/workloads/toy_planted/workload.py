@@ -17,7 +17,6 @@ PLANTS = (
     "bias exempt from decay",
     "momentum of 0.89",
     "nesterov",
-    "classes from 1 on",
     "dropout in evaluation",
     "dropout of the outputs",
     "another dropout",
@@ -32,8 +31,10 @@ PLANTS = (
     "dropout not scaled",
     "the same dropped",
     "whole rows dropped",
-    "a kink",
-    "a kink in every batch",
+    "the first 16 samples",
+    "outputs cut at 10",
+    "no mask on the way back",
+    "two masks for ever",
 )
 
 WORKLOAD = Workload(
