@@ -11,8 +11,9 @@ A file there is about one workload's files, or about the frameworks' sessions:
         mindspore: {old: "ops.cross_entropy(model(images), labels)", new: "... reduction='sum')"}
         pytorch: {old: ..., new: ...}
 
-``old`` must be in the file exactly once. A module that the workloads of one framework share is a ``file`` by its whole
-name (``workloads/_flax.py``). See :class:`Mutant` for what else can be said.
+``old`` must be in the file exactly once. A file about one of :data:`REGIONS` says so as ``region``. A module that the
+workloads of one framework share is a ``file`` by its whole name (``workloads/_flax.py``). See :class:`Text` for shorter
+forms, and :class:`Mutant` for what else can be said.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import functools
 import json
 import shutil
 import subprocess
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,32 +45,66 @@ USUAL = {"pytorch": "eager", "mindspore": "eager", "jax": "graph", "tensorflow":
 """The mode that each is planted in unless a mutant says otherwise."""
 
 
+REGIONS = {
+    "ordinary": "what a step computes, with few samples of a fresh model",
+    "batch": "more samples than a small batch has",
+    "dropout": "training in which numbers are dropped",
+    "far": "saturated values",
+    "predictions": "what is predicted, not what is trained",
+    "work": "other work, equal numbers",
+}
+"""The parts of what is timed that a gate may fail to look at."""
+
+Region = Literal["ordinary", "batch", "dropout", "far", "predictions", "work"]
+
+ANCHOR = "def optimizer("
+"""What ``new`` stands before where there is no ``old``: all files of models that train have it once."""
+
+
 class Text(BaseModel):
-    """What stands in a file, and what is planted in its place."""
+    """What stands in a file, and what is planted in its place.
+
+    Without ``old``, ``new`` is added. ``loss`` is shorter for the body of another ``loss(model, batch)``, which calls
+    the file's own as ``right``.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    old: str
-    new: str
+    old: str = ""
+    new: str = ""
+    loss: str = ""
+
+    @property
+    def replaced(self) -> str:
+        return self.old or ANCHOR
+
+    @property
+    def planted(self) -> str:
+        """What then stands there."""
+        if self.old:
+            return self.new
+        of_loss = f"right = loss\n\n\ndef loss(model, batch):\n{textwrap.indent(self.loss, '    ')}"
+        return f"{of_loss if self.loss else self.new}\n\n\n{ANCHOR}"
 
 
 class Mutant(BaseModel):
     """One difference, in the files of one framework or of several.
 
-    ``changes`` says what: what is "trained" (or handed out), only how fast ("speed"), or "nothing": then the gate has
-    to say "same". ``other`` are the frameworks in which it is planted in the mode that is not their ``USUAL`` one, too;
-    or only there, if ``usual`` is false. In those of ``refused`` the worker is known to fail, because what the gate
-    asks it for is not there any more. ``hyperparameters`` are other sizes than quick's, where these would hide it: a
-    certificate is of the sizes that it was made with. ``precision`` says by framework which mixed one it is planted
-    in, where it is other in that alone, and ``processes`` in how many that train together. ``unseen`` is why the gate
-    does not see it, where that is known.
+    ``changes`` says what: what is "trained" (or handed out), only what is "predicted", only how fast ("speed"), or
+    "nothing": then the gate has to say "same". ``other`` are the frameworks in which it is planted in the mode that
+    is not their ``USUAL`` one, too; or only there, if ``usual`` is false. In those of ``refused`` the worker is known
+    to fail, because what the gate asks it for is not there any more. ``hyperparameters`` are other sizes than
+    quick's, where these would hide it: a certificate is of the sizes that it was made with. ``precision`` says by
+    framework which mixed one it is planted in, where it is other in that alone, and ``processes`` in how many that
+    train together. ``unseen`` is why the gate does not see it, where that is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     what: str
     kind: str
-    changes: Literal["trained", "speed", "nothing"] = "trained"
+    region: Region = "ordinary"
+    changes: Literal["trained", "predicted", "speed", "nothing"] = "trained"
     file: str = ""
     workloads: tuple[str, ...] = ()
     hyperparameters: dict[str, Any] = {}
@@ -109,7 +145,7 @@ class Trial:
     mode: str
 
     def __str__(self) -> str:
-        return f"{self.workload} {self.framework} {self.setting}: {self.mutant.what}"
+        return f"region {self.mutant.region}: {self.workload} {self.framework} {self.setting}: {self.mutant.what}"
 
     @property
     def precision(self) -> str:
@@ -127,7 +163,7 @@ def declared() -> list[Mutant]:
     mutants = []
     for path in sorted(DECLARED.glob("*.yaml")):
         of_file = yaml.safe_load(path.read_text(encoding="utf-8"))
-        shared = {"file": of_file["file"], "workloads": of_file["workloads"]}
+        shared = {name: value for name, value in of_file.items() if name != "mutants"}
         mutants += [Mutant(**{**shared, **one}) for one in of_file["mutants"]]
     names = Counter(
         (workload, mutant.what, mutant.processes, *mutant.precision.values())
@@ -162,9 +198,9 @@ def planted(mutant: Mutant, framework: str) -> str:
     text = mutant.text(framework)
     path = plugins.OWN / mutant.place(framework)
     before = path.read_text(encoding="utf-8")
-    if (count := before.count(text.old)) != 1:
-        raise SystemExit(f"{path}: what {mutant.what!r} replaces is there {count} times: {text.old}")
-    return before.replace(text.old, text.new)
+    if (count := before.count(text.replaced)) != 1:
+        raise SystemExit(f"{path}: what {mutant.what!r} replaces is there {count} times: {text.replaced}")
+    return before.replace(text.replaced, text.planted)
 
 
 class Bed:

@@ -98,7 +98,7 @@ def row(what: str, comparisons: list[Comparison], intervals: list[Interval], tru
     without = len(intervals) - len(known)
     if not known:
         return {"comparison": what, "comparisons": 0, "without interval": without}
-    widths = [100 * interval.half_width for interval in known]
+    widths = [50 * (interval.high - interval.low) / interval.estimate for interval in known]
     return {
         "comparison": what,
         "comparisons": len(known),
