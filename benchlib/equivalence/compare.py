@@ -218,7 +218,7 @@ def compare(
     ``single`` see :func:`single_tolerance`; ``zeros`` are arrays that are 0 in truth.
     """
     return [
-        _judge(name, ours[name], allowed[name], (its or {}).get(name, {}), single, zeros)
+        _judge(name, ours[name], allowed[name], (its or {}).get(name, {}), single, zeros, bool(ours.get("losses")))
         for name in allowed
         if ours[name]
     ]
@@ -239,12 +239,13 @@ def _judge(
     its: Mapping[str, float],
     single: float,
     zeros: Collection[str],
+    trains: bool,
 ) -> Check:
     """The check of a quantity. What a kink changes is compared over all numbered trials, array by array."""
     groups: dict[str, list[str]] = {}
     kinked = single > 0 and quantity in KINKED
     for name in ours:
-        together = kinked and _trial(name).isdigit()
+        together = kinked and _trial(name).isdigit() and trains  # a kept result of an operator shows in its last alone
         groups.setdefault(name.partition("/")[2] if together else name, []).append(name)
     differences, tolerances, own = {}, {}, {}
     for names in groups.values():

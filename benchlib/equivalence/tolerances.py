@@ -23,10 +23,9 @@ def tolerances(condition: Condition) -> Mapping[str, float]:
 
 def single_tolerance(condition: Condition) -> float:
     """The tolerance of what a kink changes in a trial that has no other beside it; 0 where there are no kinks."""
-    workload = workloads.load(condition.workload)
-    if condition.precision != "fp32" or workload.kind != "training":
+    if condition.precision != "fp32":
         return 0.0
-    return SINGLE * (DEEP["single"] if workload.gate.fed else 1)
+    return SINGLE * (DEEP["single"] if workloads.load(condition.workload).gate.fed else 1)
 
 
 def dropout_tolerances(condition: Condition) -> Mapping[str, float]:
