@@ -60,9 +60,7 @@ STEPPED = frozenset({"losses", "updates", "state", "evaluation outputs"})
 UNPROBED = frozenset({"optimizer", "predictions"})  # fp32 shows them
 
 FACTOR = 4.0
-"""So many times as far from the truth as the reference in fp32 a condition in fp32 may be. Both lie where chance has
-rounded them: gradients of ``resnet50`` at a batch of 16 by 2 to 4 %.
-"""
+"""So many times as far from the truth as the reference in fp32 a condition in fp32 may be: chance has rounded both."""
 
 KINKED = frozenset({"gradients", "updates"})
 """What a kink, such as a ReLU's input within rounding of 0, changes at once: rounding decides its side. Of these the

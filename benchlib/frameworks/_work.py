@@ -15,25 +15,11 @@ from benchlib import workloads
 from benchlib.errors import BenchlibError
 from benchlib.frameworks import Session, changing
 
-NEEDLESS = frozenset(
-    [
-        *(
-            "item",
-            "tolist",
-            "numpy",
-            "asnumpy",
-            "asscalar",
-            "__array__",
-            "__float__",
-            "cpu",
-            "device_get",
-            "get_weights",
-        ),
-        *("synchronize", "block_until_ready", "effects_barrier", "waitall", "wait_to_read", "async_wait", "sync"),
-        *("sleep", "print", "write", "flush", "open", "save", "savez", "dump", "dumps", "deepcopy", "collect"),
-    ]
-)
-"""Functions that no step of a model has to call: they copy to the host, wait, write, or do nothing."""
+COPY = ("item", "tolist", "numpy", "asnumpy", "asscalar", "__array__", "__float__", "cpu", "device_get", "get_weights")
+WAIT = ("synchronize", "block_until_ready", "effects_barrier", "waitall", "wait_to_read", "async_wait", "sync", "sleep")
+WRITE = ("print", "write", "flush", "open", "save", "savez", "dump", "dumps")
+NEEDLESS = frozenset({*COPY, *WAIT, *WRITE, "deepcopy", "collect"})
+"""Functions that no step of a model has to call: they copy to the host, wait, write, or tidy up."""
 
 COMPILATIONS = "compilations"
 """The setting that counts how often steps were compiled."""
