@@ -44,9 +44,9 @@ SIZES = {  # of each workload on a GPU, and where this is tried on a CPU
         {"hyperparameters": {"image_size": 64}, "batch_size": 64},
         {"hyperparameters": {"image_size": 8, "in_channels": 4, "out_channels": 4}, "batch_size": 4},
     ),
-    "cnn": ({"batch_size": 1024}, {"hyperparameters": {"image_size": 8}, "batch_size": 16}),
-    "resnet50_inference": ({"batch_size": 64}, {"hyperparameters": {"image_size": 32}, "batch_size": 2}),
-    "gru": ({"batch_size": 1024}, {"hyperparameters": {"hidden": 16, "embedding": 16}, "batch_size": 16}),
+    "cnn": ({"batch_size": 256}, {"hyperparameters": {"image_size": 8}, "batch_size": 16}),
+    "resnet50_inference": ({"batch_size": 16}, {"hyperparameters": {"image_size": 32}, "batch_size": 2}),
+    "gru": ({"batch_size": 256}, {"hyperparameters": {"hidden": 16, "embedding": 16}, "batch_size": 16}),
 }
 
 
@@ -274,7 +274,7 @@ def comparisons(visit: Visit) -> dict[str, list[Any]]:
     """The comparisons by name, the most telling first; the first condition is the baseline."""
     jax, graph, mixed, tuned = {"framework": "jax", "mode": "graph"}, {"mode": "graph"}, {"precision": "bf16"}, "tuned"
     on_cpu, small = [] if visit.cpu else [{"device": "cpu"}], {"batch_size": 8 if visit.cpu else 64}
-    large = {"batch_size": 4 if visit.cpu else 256}
+    large = {"batch_size": 4 if visit.cpu else 64}
 
     def group(workload: str, *others: dict[str, Any], **same: Any) -> list[Any]:
         return [visit.condition(workload, **same, **one) for one in ({}, *others)]

@@ -298,6 +298,17 @@ def test_words_are_labels_however_many_a_sample_has(tmp_path):
     assert all(exercised[f"labels {number}"] for number in numbers), "one of them is in one sentence of 4,000"
 
 
+def test_padding_is_spread_over_the_largest_batch_where_the_data_have_none(tmp_path):
+    condition = Condition(workload="lstm", hyperparameters={"length": 16}, batch_size=64)
+    job = samples.prepare_large(gate.adapt(condition), tmp_path, condition.batch_size)
+    arrays = files.arrays(job.data)
+    first = files.arrays(job.orders)["orders"][0][: job.condition.batch_size]
+    lengths, tokens = arrays["train_lengths"][first], arrays["train_tokens"][first]
+    assert (files.arrays(prepare_job(condition, 0, tmp_path).data)["train_lengths"] == 16).all(), "it has none"
+    assert all(0 < (some < 16).sum() < 16 for some in np.split(lengths, 4)), "in each quarter"
+    assert len(np.unique(tokens, axis=0)) == len(tokens), "each sample is another"
+
+
 def test_of_samples_that_show_as_much_those_with_new_labels_are_chosen():
     shown = np.array([0, 0, 0, 1, 0])
     labels = np.array([[7, 7, 7, 7], [7, 8, -1, -1], [1, 2, 3, -1], [9, 9, -1, -1], [1, 2, 3, 4]])

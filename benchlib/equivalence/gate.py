@@ -192,24 +192,20 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
             job = prepare_job(compare.without_dropout(one), INITIAL_SEED, inputs)
             pair[one] = whose, WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)), job
             pair[one][1].finish_open()
-            _build(*pair[one][1:])
+            trials.build(*pair[one][1:])
         if fed:
             return Trained(fed=side_by_side(1, [condition, its]))
         own = side_by_side(0, [condition, its, exact])[..., 0]
         if compare.steps_compared(condition, own) == steps or not compare.training_check(condition, own).ok:
             return Trained(own)
         for one in (condition, its):
-            _build(*pair[one][1:])
+            trials.build(*pair[one][1:])
         return Trained(own, side_by_side(FED_EVERY, [condition, its]))
     except WorkerFailed as failure:
         return failure.failure, whose
     finally:
         for _, worker, _ in pair.values():
             worker.end()
-
-
-def _build(worker: WorkerProcess, job: Job) -> None:
-    recording.require_inputs(worker, job, worker.ask("build", **job.document()))
 
 
 class Gated(NamedTuple):
@@ -298,17 +294,9 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
 def _group_alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
     """Group conditions that can share a process."""
     groups: dict[tuple, list[Condition]] = {}
+    shared = ("framework", "environment", "mode", "precision", "device", "world_size", "threads")
     for condition in conditions:
-        alike = (
-            condition.framework,
-            condition.environment,
-            condition.mode,
-            condition.precision,
-            condition.device,
-            frozenset(knobs.find(condition).items()),
-            condition.world_size,
-            condition.threads,
-        )
+        alike = (*(getattr(condition, name) for name in shared), frozenset(knobs.find(condition).items()))
         groups.setdefault(alike, []).append(condition)
     return list(groups.values())
 

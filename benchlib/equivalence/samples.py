@@ -47,12 +47,28 @@ def prepare(condition: Condition, inputs: Path) -> Job:
 
 
 def prepare_large(condition: Condition, inputs: Path, batch_size: int) -> Job:
-    """The job of a gated condition's trial with so many samples, all different and in the data's own order."""
+    """The job of a gated condition's trial with so many samples, all different and in the data's own order; where none
+    shows a case that can be made of others (``Exercise.made``), every other one is made.
+    """
     job = prepare_job(compare.with_dropout(condition), INITIAL_SEED, inputs)
     if job.orders is not None:
         batch_size = min(batch_size, len(files.arrays(job.data)["train_labels"]))
     job = prepare_job(job.condition.but(batch_size=batch_size), INITIAL_SEED, inputs)
-    return replace(job, weights=_weights(job, inputs))
+    return replace(job, weights=_weights(job, inputs), data=job.data if job.orders is None else _mix(job, inputs))
+
+
+def _mix(job: Job, inputs: Path) -> Path:
+    arrays, workload = files.arrays(job.data), workloads.load(job.condition.workload)
+    every = _samples(arrays, workload)
+    rows = np.arange(len(_first_field(every)))
+    both = _add_made_samples(every, workload, len(rows))
+    if len(_first_field(both)) == len(rows):
+        return job.data
+    rows[1::2] += len(rows)
+    mixed = {f"train_{field}": array[rows] for field, array in both.items()}
+    folder = Path(inputs) / "-".join([job.data.name, *(compare.digest(one)[:6] for one in mixed.values())])
+    files.write(folder, {**arrays, **mixed}, files.describe(job.data))
+    return folder
 
 
 def exercised_values(job: Job, batches: int) -> dict[str, bool]:

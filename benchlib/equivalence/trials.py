@@ -7,7 +7,6 @@ has the largest batch that shares the certificate, and dropout at work with give
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def run_trials(worker: WorkerProcess, condition: Condition, job: Job, large: Job
     workload = workloads.load(condition.workload)
     trains, alone = workload.kind == "training", condition.world_size == 1
     exact = condition.precision in ("fp32", "fp64")
-    _build(worker, job)
+    build(worker, job)
     arrays = _trial(worker, job, "0")
     for number in range(1, TRIALS):
         arrays |= _trial(worker, job, str(number))
@@ -54,7 +53,7 @@ def run_trials(worker: WorkerProcess, condition: Condition, job: Job, large: Job
     if trains and alone and condition.precision != "fp64":
         arrays |= _probe(worker, condition, job)
     if alone:
-        _build(worker, large)
+        build(worker, large)
         arrays |= _trial(worker, large, BATCH)
         if condition.precision != "fp64" and large.condition.batch_size > job.condition.batch_size:
             found = _work(worker, large)
@@ -63,7 +62,8 @@ def run_trials(worker: WorkerProcess, condition: Condition, job: Job, large: Job
     return arrays
 
 
-def _build(worker: WorkerProcess, job: Job) -> None:
+def build(worker: WorkerProcess, job: Job) -> None:
+    """Have a worker build the model of a job, from the inputs that this process knows."""
     recording.require_inputs(worker, job, worker.ask("build", **job.document()))
 
 
@@ -89,7 +89,7 @@ def _work(worker: WorkerProcess, job: Job) -> Arrays:
 def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
     """Probe with the hyperparameters that the condition is measured with. Mixed precision has the optimizer of fp32."""
     usual = replace(job, condition=compare.with_usual_rate(condition))
-    _build(worker, usual)
+    build(worker, usual)
     workload = workloads.load(condition.workload)
     changes = workload.schedule(usual.condition.hyperparameters)
     records = sorted({*RECORDS, *(changes + beyond for beyond in (-1, 1, 30) if changes > 1)})
@@ -117,11 +117,7 @@ def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.nd
             made[name] = np.concatenate([part[name] for part in parts])
         elif quantity in {"losses", "first loss"}:
             made[name] = np.mean([part[name] for part in parts], axis=0)
-        elif quantity in {"gradient", "update"} and not _are_equal(part[name] for part in parts):
-            made[name] = np.full_like(made[name], np.nan)
+        elif quantity in {"gradient", "update"}:
+            alike = all(np.array_equal(parts[0][name], part[name], equal_nan=True) for part in parts)
+            made[name] = made[name] if alike else np.full_like(made[name], np.nan)
     return made
-
-
-def _are_equal(arrays: Iterable[np.ndarray]) -> bool:
-    first, *others = arrays
-    return all(np.array_equal(first, other, equal_nan=True) for other in others)
