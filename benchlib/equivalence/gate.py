@@ -1,9 +1,10 @@
 """The equivalence gate's measuring half: the results of two workers from the same weights and batches, in fresh
 processes, before any ratio.
 
-Conditions that differ in no setting of a process share one. On the CPU two processes are at work at a time, each on its
-half of the cores: nothing is timed. The references come first. Where no other process is left to start, a second one
-takes a part of another's conditions. The requests to each are in ``benchlib.equivalence.trials``.
+Conditions that differ in no setting of a process share one. Two processes are at work at a time, those of the CPU each
+on its half of the cores, one at most on an accelerator: nothing is timed. The references come first. Where no other
+process is left to start, a second one takes a part of another's conditions. The requests to each are in
+``benchlib.equivalence.trials``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
 
-AT_ONCE = 2  # processes: most of their work keeps one core busy. On an accelerator, which one may take whole, one
+AT_ONCE = 2  # processes: most of their work keeps one core busy
 
 FED_EVERY = 2
 """Steps of a longer training after which both are given the same weights, where rounding has parted them. The loss of
@@ -327,16 +328,16 @@ def _compute_groups(
 ) -> Generator[tuple[Condition, Computed], None, None]:
     """The results of ``conditions``, in groups, ``AT_ONCE`` processes at a time."""
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
-    on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port
-    on_cpu = all(condition.device == "cpu" for group in conditions for condition in group)
-    at_once = AT_ONCE if on_cpu else 1
+    # Data-parallel processes are bound to the first cores, and look for a free port; one may take a whole accelerator.
+    on_all_cores = threading.Lock()
     shares: SimpleQueue[list[int]] = SimpleQueue()  # of the cores, one for each process that is at work at a time
-    for cores in np.array_split(sorted(os.sched_getaffinity(0)), at_once):
+    for cores in np.array_split(sorted(os.sched_getaffinity(0)), AT_ONCE):
         shares.put(cores.tolist())
     groups = [_Group(some) for some in conditions]
 
     def work(group: _Group) -> None:
-        with on_all_cores if group.first.world_size > 1 else _share_of_cores(shares):
+        singly = group.first.world_size > 1 or group.first.device != "cpu"
+        with on_all_cores if singly else _share_of_cores(shares):
             while group and not workers.closed:  # a condition that fails takes its process with it, not the others
                 for result in _compute_group(group, prepare, patience_s, workers):
                     results.put(result)
@@ -354,8 +355,8 @@ def _compute_groups(
         except BaseException as error:
             results.put(error)
 
-    tasks = [*(functools.partial(work, group) for group in groups), *[share] * (at_once - 1)]
-    with ThreadPoolExecutor(at_once) as pool:
+    tasks = [*(functools.partial(work, group) for group in groups), *[share] * (AT_ONCE - 1)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
             for task in tasks:
                 pool.submit(run_guarded, task)
