@@ -88,15 +88,15 @@ def prerequisites(condition: Condition) -> list[Condition]:
 
 
 def _in_double(condition: Condition) -> list[Condition]:
-    """The condition's framework in double precision, in the mode and lane that the reference has; none where it has no
-    double precision, or is the reference's, which is the truth.
+    """The condition's framework and mode in double precision, in the reference's lane; none where it has no double
+    precision, or is the reference's, which is the truth.
     """
     its = truth(condition)
     if condition.precision == "fp64" or its is None or condition.framework == its.framework:
         return []
     if "fp64" not in frameworks.precisions(condition.framework):
         return []
-    return [its.but(framework=condition.framework, environment=condition.environment, mode=_mode(condition.framework))]
+    return [its.but(framework=condition.framework, environment=condition.environment, mode=condition.mode)]
 
 
 def can_train(condition: Condition) -> bool:
@@ -118,7 +118,8 @@ def reference(condition: Condition) -> Condition:
     """
     environment, framework = _choose_reference(frameworks.of_workload(workloads.load(condition.workload)))
     alone = {"world_size": 1, "threads": None, "communication": True}
-    chosen = {"mode": _mode(framework), "device": "cpu", "lane": "default", "precision": "fp32"}
+    modes = frameworks.modes(framework)
+    chosen = {"mode": "eager" if "eager" in modes else modes[0], "device": "cpu", "lane": "default", "precision": "fp32"}
     return condition.but(framework=framework, environment=environment, **chosen, **alone)
 
 
@@ -132,11 +133,6 @@ def compared(condition: Condition) -> list[Condition]:
     """A gated condition, its reference, and the truth: the reference itself where its framework has none."""
     its = reference(condition)
     return [condition, its, truth(condition) or its]
-
-
-def _mode(framework: str) -> str:
-    modes = frameworks.modes(framework)
-    return "eager" if "eager" in modes else modes[0]
 
 
 def _choose_reference(offered: Iterable[str]) -> tuple[str, str]:
