@@ -79,7 +79,7 @@ def of_model() -> dict:
             losses.append(float(session.step(batch)))
         found["places"][mode], found["losses"][mode] = drawn, losses
         found |= {"work": session.multiply_adds(batch), "layers": [one for one, _ in session.layers(batch)]}
-    found["settings"] = session.settings()
+    found["settings"], found["operations"] = session.settings(), session.operations
     try:
         with _dropping(draw):
             jax.jit(lambda: jax.random.bernoulli(jax.random.key(0), 0.5, (2,)))()

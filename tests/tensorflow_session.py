@@ -186,6 +186,7 @@ def asked_by_the_gate(mode: str) -> dict:
         "of the masked": float(np.abs(gradients["dense1.weight"]).max()),
         "compiled": session.settings().get("compilations"),
         "layers": [name for name, _ in layers],
+        "operations": session.operations,
         "products": [
             products,
             3 * 2 * (64 * 27 * 50 + 64 * 450 * 50 + 16 * 450 * 100 + 16 * 900 * 100 + 400 * 512 + 5120),

@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -545,8 +546,19 @@ def test_calls_that_a_step_does_not_need_are_named_by_file_and_line(tmp_path):
     (check,) = compare._work_check({**found, "work/beside": np.array([])})
     assert not check.ok
     assert "become more with the batch" in check.why
-    found["work/calls 64"] = found["work/calls 4"]
+    found["work/calls 64"] = 1.75 * found["work/calls 4"]  # dropout is on there
     assert compare._work_check({**found, "work/beside": np.array([])})[0].ok
+
+
+def test_operations_of_a_traced_step_are_calls_and_those_of_the_host_are_named():
+    session, settings = MagicMock(operations=["mul"] * 30 + ["io_callback"]), MagicMock(file="workloads/toy/jax.py")
+    session.multiply_adds.return_value, settings.change.return_value = 32.0, ""
+    seen = _work.observe(session, settings, [None], 4)
+    assert seen == {
+        "multiply_adds": 8.0,
+        "calls": 31,
+        "beside": ["workloads/toy/jax.py: a step runs io_callback on the host"],
+    }
 
 
 def test_a_setting_that_a_models_file_changes_is_a_difference(tmp_path, toy_framework):

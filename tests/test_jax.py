@@ -59,6 +59,7 @@ def test_work_layers_and_settings_are_read_back(said: dict) -> None:
     model = said["model"]
     forward = 2 * 6 * 3 * 16 * (5 + 4) + 2 * 6 * 3 * 16 * (8 + 4) + 3 * 8 * 10
     assert model["work"] == 3 * forward, "backward costs twice as much"
+    assert {"scan", "dot_general", "log"} < set(model["operations"]), "of the loop and of what it calls"
     assert model["layers"][:2] == ["input of embedding", "output of embedding"]
     assert model["layers"][-1] == "loss"
     assert {"output of layer2.back", "output of dense"} < set(model["layers"])

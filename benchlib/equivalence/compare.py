@@ -51,7 +51,10 @@ work of a step, see :func:`_work_check`; why dropout could not be given masks.
 FAR, BATCH = "far", "batch"
 """Likewise: the trial with a large last layer, and that of the largest batch."""
 
-MORE_CALLS = 1.5  # times as many in a step with the larger batch; in sound models they are as many
+MORE_CALLS = 1.5, 0.5
+"""Times as many in a step with the larger batch, at least, and by so much of the batches' ratio. In sound models they
+are as many, but for those of dropout, which is on there: 319 for 198 in TensorFlow's ``lstm``.
+"""
 
 TRAINED, FED, FED_STEPS = "training", "training from given weights", "steps from given weights"
 """The checks of a longer training, see :func:`with_training`."""
@@ -408,7 +411,7 @@ def _work_check(found: Mapping[str, np.ndarray]) -> list[Check]:
     wrong = found[f"{WORK}/beside"].tolist()
     calls = {int(name.rpartition(" ")[2]): int(one) for name, one in found.items() if name.startswith(f"{WORK}/calls ")}
     few, many = (calls[size] for size in (min(calls), max(calls)))
-    if many > MORE_CALLS * few + 8:
+    if many > max(MORE_CALLS[0], MORE_CALLS[1] * max(calls) / min(calls)) * few + 8:
         grown = f"{few:,} with a batch of {min(calls)}, {many:,} with one of {max(calls)}"
         wrong.append(f"the calls in a step become more with the batch ({grown}), as if samples were taken one by one")
     return [Check(name=WORK, difference=len(wrong), worst=len(wrong), at="", tolerance=0, says="; ".join(wrong))]

@@ -118,8 +118,8 @@ def reference(condition: Condition) -> Condition:
     """
     environment, framework = _choose_reference(frameworks.of_workload(workloads.load(condition.workload)))
     alone = {"world_size": 1, "threads": None, "communication": True}
-    modes = frameworks.modes(framework)
-    chosen = {"mode": "eager" if "eager" in modes else modes[0], "device": "cpu", "lane": "default", "precision": "fp32"}
+    mode = min(frameworks.modes(framework), key=lambda one: one != "eager")
+    chosen = {"mode": mode, "device": "cpu", "lane": "default", "precision": "fp32"}
     return condition.but(framework=framework, environment=environment, **chosen, **alone)
 
 

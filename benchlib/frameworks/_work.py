@@ -21,6 +21,9 @@ WRITE = ("print", "write", "flush", "open", "save", "savez", "dump", "dumps")
 NEEDLESS = frozenset({*COPY, *WAIT, *WRITE, "deepcopy", "collect"})
 """Functions that no step of a model has to call: they copy to the host, wait, write, or tidy up."""
 
+ON_HOST = frozenset({"debug_callback", "debug_print", "io_callback", "pure_callback", "EagerPyFunc", "PrintV2"})
+"""Operations of traced steps that leave the framework: JAX's and TensorFlow's, by their own names."""
+
 COMPILATIONS = "compilations"
 """The setting that counts how often steps were compiled."""
 
@@ -64,8 +67,8 @@ class Settings:
 
 
 def observe(session: Session, settings: Settings, batches: Sequence[Any], batch_size: int) -> dict[str, Any]:
-    """The ``multiply_adds`` of a step for a sample (None: not counted), the ``calls`` in a step, and ``beside``:
-    sentences on what it does that it should not.
+    """The ``multiply_adds`` of a step for a sample (None: not counted), the ``calls`` in a step, with those that were
+    traced, and ``beside``: sentences on what it does that it should not.
     """
     session.step(batches[0])  # the first may have to be compiled
     session.synchronize()
@@ -78,10 +81,12 @@ def observe(session: Session, settings: Settings, batches: Sequence[Any], batch_
     folders = tuple(os.path.join(folder, "") for folder in workloads.__path__)
     (first, beside), (second, again) = calls(step, folders), calls(step, folders)  # some caches are filled late
     counted = getattr(session, "multiply_adds", lambda batch: None)(batches[0])
+    traced = getattr(session, "operations", [])
+    on_host = [f"{settings.file}: a step runs {name} on the host" for name in sorted(ON_HOST.intersection(traced))]
     return {
         "multiply_adds": None if counted is None else counted / batch_size,
-        "calls": min(first, second),
-        "beside": [*dict.fromkeys([*beside, *again]), *filter(None, [settings.change()])],
+        "calls": min(first, second) + len(traced),
+        "beside": [*dict.fromkeys([*beside, *again]), *on_host, *filter(None, [settings.change()])],
     }
 
 

@@ -374,7 +374,9 @@ class Session:
         counts all operations in one sum. None: there is a loop whose length is not known before it runs.
         """
         state = (self._state,) if self._trains else ()
-        counted = _multiply_adds(jax.make_jaxpr(self._step)(self._trained, *state, self._kept, batch))
+        self.operations: list[str] = []
+        traced = jax.make_jaxpr(self._step)(self._trained, *state, self._kept, batch)
+        counted = _multiply_adds(traced, self.operations)
         return None if math.isnan(counted) else counted
 
     def to_numpy(self, value: Array) -> np.ndarray:
@@ -608,13 +610,16 @@ def _watch(kind: type[nnx.Module], name: str, seen: list[tuple[str, Array]]) -> 
     return Watched
 
 
-def _multiply_adds(traced: Any) -> float:
-    """Multiply-adds of products and convolutions in traced code; NaN if they are in a loop of unknown length."""
+def _multiply_adds(traced: Any, names: list[str]) -> float:
+    """Multiply-adds of products and convolutions in traced code; NaN if they are in a loop of unknown length. ``names``
+    gets its operations.
+    """
     total = 0.0
     for equation in traced.eqns:
+        names.append(equation.primitive.name)
         kind, how, left = equation.primitive.name, equation.params, [one.aval for one in equation.outvars]
         values = (one for value in how.values() for one in (value if isinstance(value, tuple | list) else (value,)))
-        inner = [_multiply_adds(one) for one in values if hasattr(one, "eqns")]
+        inner = [_multiply_adds(one, names) for one in values if hasattr(one, "eqns")]
         if kind == "dot_general":
             summed = how["dimension_numbers"][0][0]
             total += left[0].size * math.prod(equation.invars[0].aval.shape[axis] for axis in summed)

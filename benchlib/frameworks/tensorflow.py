@@ -332,8 +332,10 @@ class Session:
     def multiply_adds(self, batch: tuple[Tensor, ...]) -> float | None:
         """The multiply-adds of one step: of each operation by its shapes, as TensorFlow runs the step one by one."""
         found: list[float | None] = []
+        self.operations: list[str] = []
 
         def count(kind: str | bytes, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any], *_: Any) -> None:
+            self.operations.append(tf.compat.as_str(kind))
             found.append(_multiply_adds(tf.compat.as_str(kind), inputs, outputs))
 
         optimizers: list[Any] = self._optimizer.variables if self._optimizer else []
