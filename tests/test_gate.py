@@ -554,11 +554,8 @@ def test_operations_of_a_traced_step_are_calls_and_those_of_the_host_are_named()
     session, settings = MagicMock(operations=["mul"] * 30 + ["io_callback"]), MagicMock(file="workloads/toy/jax.py")
     session.multiply_adds.return_value, settings.change.return_value = 32.0, ""
     seen = _work.observe(session, settings, [None], 4)
-    assert seen == {
-        "multiply_adds": 8.0,
-        "calls": 31,
-        "beside": ["workloads/toy/jax.py: a step runs io_callback on the host"],
-    }
+    assert (seen["multiply_adds"], seen["calls"]) == (8.0, 31)
+    assert seen["beside"] == ["workloads/toy/jax.py: a step runs io_callback on the host"]
 
 
 def test_a_setting_that_a_models_file_changes_is_a_difference(tmp_path, toy_framework):
@@ -635,22 +632,6 @@ def test_what_rounding_parts_is_trained_once_more_from_the_references_weights(tm
 
 
 @pytest.mark.parametrize(
-    ("workload", "old", "new", "wrong", "right"),
-    [
-        ("batchnorm2d", 'momentum=1 - values["mom', 'momentum=values["mom', {"state"}, {"outputs", "gradients"}),
-        # all the padding below and to the right: the output has the same shape
-        ("conv2d", 'padding=values["padding"]', "padding=(0, 2, 0, 2)", {"outputs", "gradients"}, set()),
-    ],
-)
-def test_another_operator_is_caught_by_what_it_changes(lab, altered, workload, old, new, wrong, right):
-    altered(f"workloads/{workload}/mindspore.py", old, new)
-    certificate = lab.certify([in_mindspore(workload)])[in_mindspore(workload).key]
-    assert certificate.verdict == "different"
-    assert wrong | {"evaluation outputs"} <= wrong_checks(certificate)
-    assert not right & wrong_checks(certificate)
-
-
-@pytest.mark.parametrize(
     ("step", "where"),
     [
         ("return self.__dict__.setdefault('kept', {}).setdefault(id(batch), self._step(*batch)[0])", "2/outputs:0"),
@@ -712,22 +693,3 @@ def test_dropout_that_is_left_out_in_mixed_precision_alone_is_caught(lab, altere
     assert certificates[exact.key].verdict == "same"
     assert "dropout places" in wrong_checks(certificates[mixed.key])
     assert "repetition" in {check.name for check in certificates[mixed.key].checks}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("framework", "precision", "old", "new"),
-    [
-        ("mindspore", "fp16-O2", "scaler.unscale(gradients)", "gradients"),
-        # the reference is right
-        ("pytorch", "fp16", "scale(loss).backward()", "scale(loss * (2 if self._autocast else 1)).backward()"),
-    ],
-)
-def test_gradients_that_are_not_unscaled_as_they_were_scaled_are_caught(lab, altered, framework, precision, old, new):
-    altered(f"frameworks/{framework}.py", old, new)
-    told = {"framework": framework, "lane": "tuned", "hyperparameters": {"image_size": 8}, "data": "digits"}
-    condition = Condition(workload="cnn", precision=precision, **told)
-    certificate = lab.certify([condition])[condition.key]
-    assert certificate.verdict == "different", certificate.reason
-    assert "update size" in wrong_checks(certificate)
-    assert not wrong_checks(certificate) & {"outputs", "gradient size"}, "it is of the step only"
