@@ -115,7 +115,7 @@ def test_a_kink_may_be_met_by_another_gradient_of_an_inference_model_than_the_re
     """At 224 pixels: on a GPU one gradient was 4.8e-3 off, on a CPU another of PyTorch by 3.4e-2."""
     forward = {name: one for name, one in arrays.items() if "losses" not in name and "update" not in name}
     truth = {**forward, "0/gradient:other": np.array([1.0])}
-    ours = scaled(truth, "gradient:conv1.weight", 1.0048)
+    ours = scaled(truth, "gradient:conv1.weight", 1.0048, [0, "again"])
     assert wrong_of(verdict(ours, truth)) == ["gradients"], "it met none"
     assert not wrong_of(verdict(ours, truth, {**truth, "0/gradient:other": np.array([1.034])}))
 

@@ -47,8 +47,8 @@ def prepare(condition: Condition, inputs: Path) -> Job:
 
 
 def prepare_large(condition: Condition, inputs: Path, batch_size: int) -> Job:
-    """The job of a gated condition's trial with so many samples, all different and in the data's own order; where none
-    shows a case that can be made of others (``Exercise.made``), every other one is made.
+    """The job of a gated condition's trial with so many samples, all different and in the data's own order; among them,
+    in turn, those made for the cases that none of the data shows (``Exercise.made``).
     """
     job = prepare_job(compare.with_dropout(condition), INITIAL_SEED, inputs)
     if job.orders is not None:
@@ -61,11 +61,12 @@ def _mix(job: Job, inputs: Path) -> Path:
     arrays, workload = files.arrays(job.data), workloads.load(job.condition.workload)
     every = _samples(arrays, workload)
     rows = np.arange(len(_first_field(every)))
-    both = _add_made_samples(every, workload, len(rows))
-    if len(_first_field(both)) == len(rows):
+    all_made = _add_made_samples(every, workload, len(rows))
+    if len(_first_field(all_made)) == len(rows):
         return job.data
-    rows[1::2] += len(rows)
-    mixed = {f"train_{field}": array[rows] for field, array in both.items()}
+    kinds = len(_first_field(all_made)) // len(rows)
+    rows[files.arrays(job.orders)["orders"][0]] += len(rows) * (np.arange(len(rows)) % kinds)
+    mixed = {f"train_{field}": array[rows] for field, array in all_made.items()}
     folder = Path(inputs) / "-".join([job.data.name, *(compare.digest(one)[:6] for one in mixed.values())])
     files.write(folder, {**arrays, **mixed}, files.describe(job.data))
     return folder

@@ -141,8 +141,8 @@ class Session(Protocol):
 
     def multiply_adds(self, batch: Any) -> float | None:
         """The multiply-adds of products and convolutions in one step with a batch, as the framework itself counts them.
-        None: it cannot count them, or not apart from others. Where a step is traced before it runs, the attribute
-        ``operations`` has the names of its operations then.
+        None: it cannot count them, or not apart from others. A framework that sees its operations one by one for that
+        leaves their names in the attribute ``operations``.
         """
 
     def to_numpy(self, value: Any) -> np.ndarray:

@@ -21,8 +21,8 @@ WRITE = ("print", "write", "flush", "open", "save", "savez", "dump", "dumps")
 NEEDLESS = frozenset({*COPY, *WAIT, *WRITE, "deepcopy", "collect"})
 """Functions that no step of a model has to call: they copy to the host, wait, write, or tidy up."""
 
-ON_HOST = frozenset({"debug_callback", "debug_print", "io_callback", "pure_callback", "EagerPyFunc", "PrintV2"})
-"""Operations of traced steps that leave the framework: JAX's and TensorFlow's, by their own names."""
+ON_HOST = ("_callback", "debug_print", "EagerPyFunc", "PrintV2")
+"""Ends of the names of operations of traced steps that leave the framework: JAX's and TensorFlow's."""
 
 COMPILATIONS = "compilations"
 """The setting that counts how often steps were compiled."""
@@ -82,7 +82,9 @@ def observe(session: Session, settings: Settings, batches: Sequence[Any], batch_
     (first, beside), (second, again) = calls(step, folders), calls(step, folders)  # some caches are filled late
     counted = getattr(session, "multiply_adds", lambda batch: None)(batches[0])
     traced = getattr(session, "operations", [])
-    on_host = [f"{settings.file}: a step runs {name} on the host" for name in sorted(ON_HOST.intersection(traced))]
+    on_host = [
+        f"{settings.file}: a step runs {name} on the host" for name in sorted({*traced}) if name.endswith(ON_HOST)
+    ]
     return {
         "multiply_adds": None if counted is None else counted / batch_size,
         "calls": min(first, second) + len(traced),
