@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import operator
 import os
 import pkgutil
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -159,6 +160,11 @@ class Session(Protocol):
     @staticmethod
     def versions() -> dict[str, str]:
         """The versions of the framework and of its libraries for computing (oneDNN, CUDA, cuDNN ...), by name."""
+
+
+def product(numbers: Iterable[int]) -> int:
+    """Of a shape's numbers: ``math.prod``, which Python 3.7 has not."""
+    return functools.reduce(operator.mul, numbers, 1)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import ctypes
 import functools
 import inspect
 import itertools
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +31,7 @@ from mindspore.ops.function import nn_func
 from mindspore.train import anf_ir_pb2
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights, product
 from benchlib.workloads import Values, Workload
 
 TITLE = "MindSpore"
@@ -269,7 +268,7 @@ class Session:
         check_weights("weights for mindspore", self._shapes, {name: array.shape for name, array in weights.items()})
         # copy_ and not set_data, which cuts a parameter off from earlier compiled code, without a word. So it is
         # in eager mode too, because MindSpore's optimizers are compiled.
-        for name, parameter in (self._trained | self._untrained).items():
+        for name, parameter in {**self._trained, **self._untrained}.items():
             parameter.copy_(Tensor(weights[name]))
         for parameter, value in self._optimizer_state:
             parameter.copy_(Tensor(value))
@@ -283,7 +282,7 @@ class Session:
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
         self.synchronize()
-        parameters = self._trained | self._untrained
+        parameters = {**self._trained, **self._untrained}
         return {name: self.to_numpy(parameters[name]) for name in self._shapes}
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
@@ -344,7 +343,7 @@ class Session:
             if not self._trains:
                 _, (of_input, of_weights) = gradients
                 names, gradients = ["input", *names], (of_input, *of_weights)
-            return {name: self.to_numpy(gradient) / scale for name, gradient in zip(names, gradients, strict=True)}
+            return {name: self.to_numpy(gradient) / scale for name, gradient in zip(names, gradients)}
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
@@ -424,7 +423,8 @@ class Session:
         found = []
 
         def watched(call, operator, x, *rest):
-            if p := _probability(operator):
+            p = _probability(operator)
+            if p:
                 found.append((x.shape, p))
             return call(operator, x, *rest)
 
@@ -509,7 +509,8 @@ class Session:
         if self._precision != "fp32":
             settings["mixed_precision"] = self._precision
             settings["loss_scale"] = float(self._scaler.scale_value.asnumpy()) if self._scaler else 1.0
-        if onednn := _onednn():
+        onednn = _onednn()
+        if onednn:
             isa = onednn.dnnl_get_effective_cpu_isa()
             settings["onednn_isa"] = _ISA.get(isa, hex(isa))
         return settings
@@ -532,7 +533,8 @@ class Session:
     def versions() -> dict[str, str]:
         """MindSpore's version and that of the oneDNN that it comes with."""
         versions = {"mindspore": ms.__version__}
-        if onednn := _onednn():
+        onednn = _onednn()
+        if onednn:
             onednn.dnnl_version.restype = ctypes.POINTER(ctypes.c_int * 3)  # major, minor, patch
             versions["onednn"] = ".".join(map(str, onednn.dnnl_version().contents))
         return versions
@@ -581,7 +583,7 @@ class _WithMasks:
 
     def __init__(self, function: Callable, places: Sequence[tuple[tuple[int, ...], float]]) -> None:
         self._places = places
-        size = sum(math.prod(shape) for shape, _ in places)
+        size = sum(product(shape) for shape, _ in places)
         self._masks = Parameter(Tensor(np.zeros(size, np.float32)), "given_masks", requires_grad=False)
         self._taken = Parameter(Tensor(0, ms.int32), "masks_taken", requires_grad=False)
 
@@ -674,21 +676,21 @@ def _multiply_adds(graph: anf_ir_pb2.GraphProto) -> float | None:
     """Those of a graph's products, convolutions and LSTMs; None where it has others of that kind."""
     constants = {constant.key: constant.value for constant in graph.const_vals}
     shapes = {name: tuple(value.tensor_val.dims) for name, value in constants.items()}
-    shapes |= {one.name: _shape(one.type) for one in graph.parameters}
-    shapes |= {node.name: _shape(node.output_type) for node in graph.node}
+    shapes.update({one.name: _shape(one.type) for one in graph.parameters})
+    shapes.update({node.name: _shape(node.output_type) for node in graph.node})
     total = 0.0
     for node in graph.node:
         given = [one.name for one in node.input]
         if node.op_type in ("MatMul", "BatchMatMul"):
-            total += math.prod(shapes[node.name]) * shapes[given[0]][-2 if constants[given[2]].bool_val else -1]
+            total += product(shapes[node.name]) * shapes[given[0]][-2 if constants[given[2]].bool_val else -1]
         elif node.op_type in ("MatMulExt", "BatchMatMulExt"):
-            total += math.prod(shapes[node.name]) * shapes[given[0]][-1]
+            total += product(shapes[node.name]) * shapes[given[0]][-1]
         elif node.op_type == "Conv2D":
-            total += math.prod(shapes[node.name]) * math.prod(shapes[given[1]][1:])
+            total += product(shapes[node.name]) * product(shapes[given[1]][1:])
         elif node.op_type == "Conv2DBackpropInput":
-            total += math.prod(shapes[given[0]]) * math.prod(shapes[given[1]][1:])
+            total += product(shapes[given[0]]) * product(shapes[given[1]][1:])
         elif node.op_type == "Conv2DBackpropFilter":
-            total += math.prod(shapes[given[0]]) * math.prod(shapes[node.name][1:])
+            total += product(shapes[given[0]]) * product(shapes[node.name][1:])
         elif node.op_type in ("LSTM", "LSTMGrad"):
             sizes = {one.name: one.value.int_val or one.value.bool_val for one in node.attribute}
             length, batch, _ = shapes[given[0]]

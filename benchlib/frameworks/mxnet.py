@@ -31,7 +31,7 @@ from mxnet.gluon import HybridBlock, nn, rnn
 from mxnet.ndarray import NDArray
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
+from benchlib.frameworks import LOSS_SCALE, Draw, NoMasks, check_trained, check_weights, product
 from benchlib.workloads import Values, Workload
 
 TITLE = "MXNet"
@@ -157,7 +157,7 @@ class Session:
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for mxnet", self._shapes, {name: array.shape for name, array in weights.items()})
-        for name, parameter in (self._trained | self._untrained).items():
+        for name, parameter in {**self._trained, **self._untrained}.items():
             parameter.set_data(self._array(weights[name]))
         self._forget_gradients()
         self._keep_variances()
@@ -171,7 +171,7 @@ class Session:
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as copies."""
         self._correct_variances()
-        parameters = self._trained | self._untrained
+        parameters = {**self._trained, **self._untrained}
         return {name: self._numpy(parameters[name].data()) for name in self._shapes}
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[NDArray, ...]:
@@ -225,7 +225,7 @@ class Session:
                 with _fix_statistics(self._norms):
                     self._output_and_gradients(batch, self._model, training=True)
             gradients = {} if self._trains else {"input": batch[0].grad}
-            gradients |= {name: parameter.grad() for name, parameter in self._trained.items()}
+            gradients.update({name: parameter.grad() for name, parameter in self._trained.items()})
             copies = {name: self._numpy(gradient) for name, gradient in gradients.items()}
         self._forget_gradients()
         return copies
@@ -439,7 +439,7 @@ class Session:
         """
         if not self._counted:
             return
-        for norm, number in zip(self._norms, self._numbers(), strict=True):
+        for norm, number in zip(self._norms, self._numbers()):
             own = norm.running_var.data().asnumpy().astype(float)
             kept = self._settled[norm] * norm._kwargs["momentum"] ** self._counted
             norm.running_var.set_data(self._array(kept + (own - kept) * number / (number - 1)))
@@ -578,7 +578,7 @@ def _named_parameters(model: HybridBlock) -> dict[str, gluon.Parameter]:
     named = {}
     for name, parameter in model._collect_params_with_prefix().items():  # as save_parameters calls them
         end = next((end for end in _NAMES if name.endswith(end)), "")
-        named[name.removesuffix(end) + _NAMES.get(end, "")] = parameter
+        named[name[: len(name) - len(end)] + _NAMES.get(end, "")] = parameter
     return named
 
 
@@ -622,7 +622,7 @@ def _is_recorded(array: NDArray) -> bool:
 
 def _of_layer(first: Sequence[int], weights: Sequence[int], output: Sequence[int], named: Mapping[str, Any]) -> float:
     """Each number of the output, of a convolution or a dense layer, is a sum over the weights of its channel."""
-    return math.prod(output) * math.prod(weights[1:])
+    return product(output) * product(weights[1:])
 
 
 def _of_rnn(data: Sequence[int], weights: Sequence[int], output: Sequence[int], named: Mapping[str, Any]) -> float:
@@ -635,7 +635,7 @@ def _of_rnn(data: Sequence[int], weights: Sequence[int], output: Sequence[int], 
 def _of_matrices(first: Sequence[int], second: Sequence[int], output: Sequence[int], named: Mapping[str, Any]) -> float:
     """(batch, n, k) and (batch, k, m) to (batch, n, m), in whichever order, with or without a batch."""
     batch = output[0] if len(output) == 3 else 1
-    return math.sqrt(math.prod(first) * math.prod(second) * math.prod(output) / batch)
+    return math.sqrt(product(first) * product(second) * product(output) / batch)
 
 
 _PRODUCTS = {

@@ -211,9 +211,9 @@ class Session:
         self._counters = [tensor for name, tensor in buffers.items() if name.endswith(_COUNTER)]
         kept = self._model.state_dict().keys()  # without what the model's code makes again, such as a causal mask
         of_state = {name: tensor for name, tensor in buffers.items() if name in kept and not name.endswith(_COUNTER)}
-        self._untrained = frozen | of_state
+        self._untrained = {**frozen, **of_state}
         self._moving = [*frozen.values(), *buffers.values()]
-        found = {name: tensor.shape for name, tensor in (self._trained | self._untrained).items()}
+        found = {name: tensor.shape for name, tensor in {**self._trained, **self._untrained}.items()}
         check_weights(f"{workload.name} in pytorch", self._shapes, found)
         check_trained(f"{workload.name} in pytorch", workload.weights(values), self._trained)
         if self._trains:
@@ -244,7 +244,7 @@ class Session:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for pytorch", self._shapes, {name: array.shape for name, array in weights.items()})
         with torch.no_grad():
-            for name, tensor in (self._trained | self._untrained).items():
+            for name, tensor in {**self._trained, **self._untrained}.items():
                 tensor.copy_(torch.tensor(weights[name]))
             for counter in self._counters:
                 counter.zero_()
@@ -257,7 +257,7 @@ class Session:
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as copies."""
-        tensors = self._trained | self._untrained
+        tensors = {**self._trained, **self._untrained}
         return {name: self.to_numpy(tensors[name]) for name in self._shapes}
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
@@ -327,7 +327,7 @@ class Session:
                 gradients = [torch.zeros_like(one) if one.grad is None else one.grad / scale for one in weights]
             else:
                 names, gradients = ["input", *self._trained], self._output_and_gradients(batch)[1]
-            return {name: self.to_numpy(gradient) for name, gradient in zip(names, gradients, strict=True)}
+            return {name: self.to_numpy(gradient) for name, gradient in zip(names, gradients)}
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
@@ -413,16 +413,14 @@ class Session:
         if not self._trains:
             batch = (batch[0].clone(), batch[1])  # the counter's hooks want no leaf there
         states = copy.deepcopy([one.state_dict() for one in of_steps])
-        with (
-            patch.object(self, self._computes, self._uncompiled),
-            patch.object(self, "_schedule", None, create=True),
-            FlopCounterMode(display=False, custom_mapping=_UNCOUNTED) as counter,
-        ):
+        counter = FlopCounterMode(display=False, custom_mapping=_UNCOUNTED)
+        uncompiled = patch.object(self, self._computes, self._uncompiled)
+        with uncompiled, patch.object(self, "_schedule", None, create=True), counter:
             self.step(batch)
         with torch.no_grad():
-            for tensor, earlier in zip(tensors, before, strict=True):
+            for tensor, earlier in zip(tensors, before):
                 tensor.copy_(earlier)
-        for one, state in zip(of_steps, states, strict=True):
+        for one, state in zip(of_steps, states):
             one.load_state_dict(state)
         return counter.get_total_flops() / 2
 
@@ -445,7 +443,7 @@ class Session:
                 name for name in _ATTENTIONS if getattr(torch.backends.cuda, f"{name}_sdp_enabled")()
             ),
             "flush_denormal": bool(torch.tensor(1e-40, dtype=torch.float32) * 1 == 0),
-            "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+            "default_dtype": str(torch.get_default_dtype()).split(".")[-1],
             "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
             "anomaly_detection": torch.is_anomaly_enabled(),
             "profiler": torch.autograd._profiler_enabled(),
@@ -457,12 +455,13 @@ class Session:
                 f"{name}={value}" for name, value in _compiler_config().items() if value != self._configured[name]
             )
             settings["compilations"] = self._compilations()
-        if kernels := [weight for weight in self._trained.values() if weight.dim() in _CHANNELS_LAST]:
+        kernels = [weight for weight in self._trained.values() if weight.dim() in _CHANNELS_LAST]
+        if kernels:
             settings["channels_last"] = all(
                 one.is_contiguous(memory_format=_CHANNELS_LAST[one.dim()]) for one in kernels
             )
         if self._autocast is not None:
-            settings["autocast"] = str(self._autocast).removeprefix("torch.")
+            settings["autocast"] = str(self._autocast).split(".")[-1]
             settings["loss_scale"] = self._scaler.get_scale() if self._scaler else 1.0
         if self._device.type != "cpu":
             settings["device_name"] = torch.get_device_module(self._device).get_device_name(self._device)
@@ -490,10 +489,11 @@ class Session:
             "onednn": r"MKL-DNN v([\d.]+)",
             "mkl": r"oneAPI Math Kernel Library Version (\S+)",
         }.items():
-            if found := re.search(pattern, built):
+            found = re.search(pattern, built)
+            if found:
                 versions[name] = found[1]
         if torch.version.cuda:
-            versions |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
+            versions.update({"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())})
         return versions
 
     def _compilations(self) -> int:
@@ -561,7 +561,7 @@ class Session:
     def _restore_untrained(self) -> Iterator[None]:
         before = [tensor.clone() for tensor in self._moving]
         yield
-        for tensor, earlier in zip(self._moving, before, strict=True):
+        for tensor, earlier in zip(self._moving, before):
             tensor.copy_(earlier)
 
 
@@ -767,7 +767,7 @@ def _compiler_config() -> dict[str, Any]:
     import torch._dynamo
     import torch._inductor.config  # only where there is a compiler: it takes a second or more
 
-    return torch._dynamo.config.get_config_copy() | torch._inductor.config.get_config_copy()
+    return {**torch._dynamo.config.get_config_copy(), **torch._inductor.config.get_config_copy()}
 
 
 def _masked(function: Callable) -> Callable:
@@ -823,7 +823,7 @@ def _recur(operator: Callable, drop: Callable[[Tensor, float], Tensor], *args) -
         states.append(state)
         if layer < layers - 1:
             given = drop(given, p)
-    return (given, *map(torch.cat, zip(*states, strict=True)))
+    return (given, *map(torch.cat, zip(*states)))
 
 
 def _device(name: str) -> torch.device:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,7 +41,7 @@ from tensorflow.python.profiler import profiler_v2
 from tensorflow.python.util import _pywrap_util_port
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights, product
 from benchlib.workloads import Values, Workload
 
 TITLE = "TensorFlow"
@@ -144,14 +143,14 @@ class Session:
                 with tf.GradientTape() as tape:
                     loss = module.loss(model, batch)
                     scaled = optimizer.scale_loss(loss)
-                update(dict(zip(self._trained, _dense(tape.gradient(scaled, weights)), strict=True)))
+                update(dict(zip(self._trained, _dense(tape.gradient(scaled, weights)))))
                 return loss
 
             def gradients(batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
                 with tf.GradientTape() as tape:
                     scaled = module.loss(model, batch) * factor
                 found = _dense(tape.gradient(scaled, weights))
-                return {name: gradient / factor for name, gradient in zip(self._trained, found, strict=True)}
+                return {name: gradient / factor for name, gradient in zip(self._trained, found)}
 
             self._update = self._compile(update)
         else:
@@ -163,7 +162,7 @@ class Session:
                     tape.watch(inputs)
                     output = model(inputs, training=training)
                 found = tape.gradient(output, [inputs, *weights], output_gradients=tf.cast(gradient, output.dtype))
-                return output, dict(zip(("input", *self._trained), found, strict=True))
+                return output, dict(zip(("input", *self._trained), found))
 
             def step(batch: tuple[Tensor, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
                 # A step returns the gradients, too: a graph would leave out unused results.
@@ -240,7 +239,8 @@ class Session:
         with self._restore_untrained():
             gradients = dict(self._step(batch)[1] if self._of_step else self._gradients(batch))
         of_input = {} if self._trains else {"input": self.to_numpy(gradients.pop("input"))}
-        return of_input | {name: self._layouts[name].to_workload(_copy(array)) for name, array in gradients.items()}
+        of_weights = {name: self._layouts[name].to_workload(_copy(array)) for name, array in gradients.items()}
+        return {**of_input, **of_weights}
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
@@ -308,7 +308,8 @@ class Session:
             if not name:
                 return usual(layer, *arguments, **named)
             given = self.to_numpy((*arguments, *named.values())[0])
-            if image := getattr(layer, "image", None):
+            image = getattr(layer, "image", None)
+            if image:
                 given = np.moveaxis(given.reshape(-1, *image), -1, 1).reshape(given.shape)
             seen.append((f"input of {name}", given))
             with _before_activation(layer) as before:
@@ -347,7 +348,7 @@ class Session:
                 self._plain["step"](batch)
             finally:
                 op_callbacks.remove_op_callback(count)
-        for variable, array in zip(variables, before, strict=True):
+        for variable, array in zip(variables, before):
             variable.assign(array)
         return None if None in found else float(sum(found))
 
@@ -381,7 +382,8 @@ class Session:
             "profiler": profiler_v2._profiler is not None,
             "device": self._device,
         }
-        if launching := sum(name.startswith("tf_Compute") for name in names):
+        launching = sum(name.startswith("tf_Compute") for name in names)
+        if launching:
             settings["launching_threads"] = launching  # which TensorFlow starts with its first operation
         if hasattr(self._step, "experimental_get_tracing_count"):
             settings["compilations"] = self._step.experimental_get_tracing_count()
@@ -437,7 +439,7 @@ class Session:
     def _restore_untrained(self) -> Iterator[None]:
         before = [variable.numpy() for variable in self._untrained]
         yield
-        for variable, array in zip(self._untrained, before, strict=True):
+        for variable, array in zip(self._untrained, before):
             variable.assign(array)
 
 
@@ -597,14 +599,14 @@ def _multiply_adds(kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor
         return None
     if kind == "MatMul" or kind.startswith("BatchMatMul"):
         *several, _, _ = inputs[0].shape
-        return math.prod(outputs[0].shape) * math.prod(inputs[0].shape) / math.prod(several) / outputs[0].shape[-2]
+        return product(outputs[0].shape) * product(inputs[0].shape) / product(several) / outputs[0].shape[-2]
     if kind.startswith(("Conv", "DepthwiseConv")):
         through = inputs[2] if "Backprop" in kind else outputs[0]
         kernel = outputs[0] if "BackpropFilter" in kind else inputs[1]
-        return math.prod(through.shape) * math.prod(kernel.shape[: -2 if kind.startswith("Depthwise") else -1])
+        return product(through.shape) * product(kernel.shape[: -2 if kind.startswith("Depthwise") else -1])
     if kind == "BlockLSTM" or kind == "BlockLSTMGrad":
         _, x, _, _, weight, *_ = inputs  # (length, batch, inputs), (inputs + units, 4 * units)
-        return math.prod(x.shape[:2]) * math.prod(weight.shape) * (1 if kind == "BlockLSTM" else 2)
+        return product(x.shape[:2]) * product(weight.shape) * (1 if kind == "BlockLSTM" else 2)
     return 0
 
 
