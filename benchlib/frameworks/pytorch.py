@@ -18,8 +18,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
+from inspect import signature
+from itertools import islice
 from types import MappingProxyType, ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -27,14 +29,13 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from torch import Tensor, distributed
-from torch.nn import functional as F
+from torch.backends import mkldnn
 from torch.nn.parallel import DistributedDataParallel
-from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from benchlib.errors import BenchlibError, no_such
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, check_trained, check_weights
+from benchlib.frameworks._torch_dropouts import DrawnMasks, Dropouts
+from benchlib.frameworks._torch_old import GradScaler, accelerator, zero_grad
 from benchlib.workloads import Values, Workload
 
 TITLE = "PyTorch"
@@ -125,32 +126,34 @@ KNOBS = (
     },
 )
 
+_BROUGHT = {"graph": "compiler", "bf16": "autocast", "fp16": "amp.GradScaler"}
+"""Modes and precisions that came with later versions, and their names in torch."""
+
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _ATTENTIONS = ("flash", "mem_efficient", "math", "cudnn")
 _MIB = 2**20
 _COUNTER = "num_batches_tracked"
-
-
-def _layer_flops(inputs: Sequence[int], of_inputs: Sequence[int], of_state: Sequence[int], *_, **__) -> int:
-    """Of a recurrent layer, from shapes: inputs (length, batch, features), weights of inputs and of the state."""
-    return 2 * inputs[0] * inputs[1] * (of_inputs[0] * of_inputs[1] + of_state[0] * of_state[1])
-
-
-_UNCOUNTED = {
-    torch.ops.aten.mkldnn_rnn_layer: _layer_flops,
-    torch.ops.aten.mkldnn_rnn_layer_backward: lambda *shapes, **kwargs: 2 * _layer_flops(*shapes),
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: lambda *shapes, **kwargs: sdpa_flop_count(*shapes[:3]),
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: (
-        lambda *shapes, **kwargs: sdpa_backward_flop_count(*shapes[:4])
+_CHANNELS_LAST = {4: torch.channels_last}  # by number of dimensions
+if hasattr(torch, "channels_last_3d"):  # 1.5
+    _CHANNELS_LAST[5] = torch.channels_last_3d
+_SETTINGS = {
+    "threads": torch.get_num_threads,
+    "interop_threads": torch.get_num_interop_threads,
+    "cpu_capability": lambda: torch.backends.cpu.get_cpu_capability(),
+    "onednn": lambda: mkldnn.is_available() and getattr(mkldnn, "enabled", True),
+    "float32_matmul_precision": lambda: torch.get_float32_matmul_precision(),
+    "onednn_fp32_precision": lambda: ", ".join(one.fp32_precision for one in (mkldnn.matmul, mkldnn.conv, mkldnn.rnn)),
+    "attention": lambda: ", ".join(
+        name for name in _ATTENTIONS if getattr(torch.backends.cuda, f"{name}_sdp_enabled")()
     ),
-    torch.ops.aten.mv: lambda matrix, vector, **kwargs: 2 * matrix[0] * matrix[1],
-    torch.ops.aten.dot: lambda one, other, **kwargs: 2 * one[0],
+    "flush_denormal": lambda: bool(torch.tensor(1e-40, dtype=torch.float32) * 1 == 0),
+    "default_dtype": lambda: str(torch.get_default_dtype()).split(".")[-1],
+    "deterministic_algorithms": lambda: torch.are_deterministic_algorithms_enabled(),
+    "anomaly_detection": torch.is_anomaly_enabled,
+    "profiler": lambda: torch.autograd._profiler_enabled(),
+    "function_modes": lambda: torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack(),
 }
-"""Formulas of products that PyTorch's counter has none for."""
-
-_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
-_DROPOUT, _ATTENTION = F.dropout, F.scaled_dot_product_attention  # themselves, while others stand in their places
-_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by number of dimensions
+"""How settings are read; one of a later version is left out."""
 
 
 class Session:
@@ -161,6 +164,10 @@ class Session:
     ) -> None:
         if precision not in PRECISIONS:
             raise BenchlibError(no_such("precision of pytorch", precision, PRECISIONS))
+        for kind, choice in {"mode": mode, "precision": precision}.items():
+            if choice in _BROUGHT and not _has(_BROUGHT[choice]):
+                lacks = f"torch {torch.__version__} has no torch.{_BROUGHT[choice]}"
+                raise BenchlibError(f"{kind} {choice!r}: not in this version: {lacks}")
         self._device = _device(device)
         self._graph = mode == "graph"
         self._autocast = _AUTOCAST.get(precision)
@@ -169,17 +176,21 @@ class Session:
         self._layouts = dict.fromkeys(_CHANNELS_LAST, torch.contiguous_format)
         for name, value in knobs.items():
             self._set(name, value)
-        self._configured = _compiler_config() if self._graph else {}
+        if self._graph:
+            from benchlib.frameworks import _torch_compiled  # only where there is a compiler: it takes a second or more
+
+            self._compiler = _torch_compiled
+            self._configured = _torch_compiled.config()
         torch.manual_seed(seed)  # for dropout only: weights and batches come from files
         self._parallel = False
         self._trained: dict[str, Tensor] = {}
-        self._masked: _CompiledWithMasks | None = None
-        self._scaler: torch.amp.GradScaler | None = None
+        self._masked: Any = None  # the function that is timed, compiled with masks
+        self._scaler: Any = None
 
     def join(self, communication: bool) -> tuple[int, int]:
         """Become one of the processes that torchrun has started."""
         if self._device.type != "cpu":
-            torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
+            accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
         distributed.init_process_group(distributed.get_default_backend_for_device(self._device))
         self._parallel = communication
         return distributed.get_rank(), distributed.get_world_size()
@@ -226,6 +237,8 @@ class Session:
             self._uncompiled, self._computes = loss, "_loss"
             self._loss = torch.compile(loss, dynamic=False) if self._graph else loss
             self._optimizer = module.optimizer(self._model, values, learning_rate)
+            if "set_to_none" not in signature(self._optimizer.zero_grad).parameters:
+                self._optimizer.zero_grad = partial(zero_grad, self._optimizer)
             self._start = copy.deepcopy(self._optimizer.state_dict())
             self._clip = values.get("clip")
         else:
@@ -238,7 +251,7 @@ class Session:
             self._operator = torch.compile(operator, dynamic=False) if self._graph else operator
             self._backward = values["passes"] == "forward+backward"
         if self._graph:
-            self._masked = _CompiledWithMasks(self._uncompiled)
+            self._masked = self._compiler.CompiledWithMasks(self._uncompiled)
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
@@ -251,7 +264,7 @@ class Session:
         if self._trains:
             self._optimizer.load_state_dict(self._start)
             half = self._autocast is torch.float16
-            self._scaler = torch.amp.GradScaler(self._device.type, init_scale=loss_scale, enabled=half)
+            self._scaler = GradScaler(self._device.type, init_scale=loss_scale, enabled=half)
             schedule = getattr(self._module, "schedule", None)
             self._schedule = schedule(self._optimizer, self._values) if schedule else None
 
@@ -284,7 +297,7 @@ class Session:
     def synchronize(self) -> None:
         """Wait until all queued work is done. On the CPU a step has done all its work when it returns."""
         if self._device.type != "cpu":
-            torch.accelerator.synchronize()
+            accelerator.synchronize()
 
     def mark(self) -> torch.Event | None:
         """An event in the device's queue; None on the CPU."""
@@ -344,7 +357,7 @@ class Session:
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """The input and the output of each dropout of a forward pass and, in training, of the loss."""
-        seen, behaving = _Dropouts(), nullcontext() if training else self._set_training(training=False)
+        seen, behaving = Dropouts(), nullcontext() if training else self._set_training(training=False)
         with self._restore_untrained(), behaving, torch.no_grad(), self._mixed_precision(), seen:
             if training:
                 self._module.loss(self._model, batch)
@@ -364,8 +377,8 @@ class Session:
             return with_masks
 
         timed = getattr(self, self._computes)
-        steps = self._masked.given if self._graph else _DrawnMasks
-        others = {"step": steps, "gradients": steps, "outputs": _DrawnMasks}
+        steps = self._masked.given if self._graph else DrawnMasks
+        others = {"step": steps, "gradients": steps, "outputs": DrawnMasks}
         for name, masks in others.items():
             setattr(self, name, masked(getattr(self, name), masks))  # so that a step that is timed has nothing to ask
         if self._graph:
@@ -382,7 +395,7 @@ class Session:
         seen: list[tuple[str, np.ndarray]] = []
 
         def note(what: str, module: torch.nn.Module, given: tuple, named: dict, *results) -> None:
-            for tensor in tree_leaves(results or (given, named))[:1]:
+            for tensor in islice(_tensors(results or (given, named)), 1):
                 seen.append((what, self.to_numpy(tensor)))
 
         owners, hooks = {name.rpartition(".")[0] for name in self._shapes}, []
@@ -390,8 +403,8 @@ class Session:
             if (path or not self._trains) and (path in owners or any(True for _ in module.parameters(recurse=False))):
                 name = path or self._name
                 before, after = partial(note, f"input of {name}"), partial(note, f"output of {name}")
-                hooks.append(module.register_forward_pre_hook(before, with_kwargs=True))
-                hooks.append(module.register_forward_hook(after, with_kwargs=True))
+                hooks.append(_hook(module.register_forward_pre_hook, before))
+                hooks.append(_hook(module.register_forward_hook, after))
         with self._restore_untrained(), torch.no_grad(), self._mixed_precision():
             if self._trains:
                 seen.append(("loss", self.to_numpy(self._module.loss(self._model, batch))))
@@ -405,7 +418,9 @@ class Session:
         """Those of a step, operation by operation in graph mode, too, as PyTorch's counter counts them by shapes.
         Recurrent operators of accelerators are none that it could count.
         """
-        if self._device.type != "cpu" and any(isinstance(one, torch.nn.RNNBase) for one in self._model.modules()):
+        recurrent = any(isinstance(one, torch.nn.RNNBase) for one in self._model.modules())
+        counter = _flop_counter()
+        if counter is None or (self._device.type != "cpu" and recurrent):
             return None
         tensors = [*self._trained.values(), *self._moving]
         before = [tensor.detach().clone() for tensor in tensors]
@@ -413,7 +428,6 @@ class Session:
         if not self._trains:
             batch = (batch[0].clone(), batch[1])  # the counter's hooks want no leaf there
         states = copy.deepcopy([one.state_dict() for one in of_steps])
-        counter = FlopCounterMode(display=False, custom_mapping=_UNCOUNTED)
         uncompiled = patch.object(self, self._computes, self._uncompiled)
         with uncompiled, patch.object(self, "_schedule", None, create=True), counter:
             self.step(batch)
@@ -431,28 +445,14 @@ class Session:
 
     def settings(self) -> dict[str, str | int | float | bool]:
         """Threads, instruction set and floating-point settings in force, read back from PyTorch."""
-        onednn = torch.backends.mkldnn
-        settings = {
-            "threads": torch.get_num_threads(),
-            "interop_threads": torch.get_num_interop_threads(),
-            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
-            "float32_matmul_precision": torch.get_float32_matmul_precision(),
-            "onednn_fp32_precision": ", ".join(one.fp32_precision for one in (onednn.matmul, onednn.conv, onednn.rnn)),
-            "attention": ", ".join(
-                name for name in _ATTENTIONS if getattr(torch.backends.cuda, f"{name}_sdp_enabled")()
-            ),
-            "flush_denormal": bool(torch.tensor(1e-40, dtype=torch.float32) * 1 == 0),
-            "default_dtype": str(torch.get_default_dtype()).split(".")[-1],
-            "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-            "anomaly_detection": torch.is_anomaly_enabled(),
-            "profiler": torch.autograd._profiler_enabled(),
-            "function_modes": torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack(),
-        }
+        settings = {}
+        for name, read in _SETTINGS.items():
+            with suppress(AttributeError):
+                settings[name] = read()
         if self._graph:
             settings["dynamo"] = "off" if torch._dynamo.config.disable else torch._dynamo.eval_frame._stance.stance
             settings["compiler_config"] = ", ".join(
-                f"{name}={value}" for name, value in _compiler_config().items() if value != self._configured[name]
+                f"{name}={value}" for name, value in self._compiler.config().items() if value != self._configured[name]
             )
             settings["compilations"] = self._compilations()
         kernels = [weight for weight in self._trained.values() if weight.dim() in _CHANNELS_LAST]
@@ -464,7 +464,8 @@ class Session:
             settings["autocast"] = str(self._autocast).split(".")[-1]
             settings["loss_scale"] = self._scaler.get_scale() if self._scaler else 1.0
         if self._device.type != "cpu":
-            settings["device_name"] = torch.get_device_module(self._device).get_device_name(self._device)
+            found = getattr(torch, "get_device_module", lambda device: torch.cuda)(self._device)  # 2.4
+            settings["device_name"] = found.get_device_name(self._device)
         if self._device.type == "cuda":
             settings["cudnn_benchmark"] = torch.backends.cudnn.benchmark
             settings["cudnn_allow_tf32"] = torch.backends.cudnn.allow_tf32
@@ -476,8 +477,8 @@ class Session:
         if self._device.type == "cpu":
             return {}
         return {
-            "allocated": torch.accelerator.memory.memory_allocated() / _MIB,
-            "peak": torch.accelerator.memory.max_memory_allocated() / _MIB,
+            "allocated": accelerator.memory.memory_allocated() / _MIB,
+            "peak": accelerator.memory.max_memory_allocated() / _MIB,
         }
 
     @staticmethod
@@ -499,7 +500,8 @@ class Session:
     def _compilations(self) -> int:
         """How often the code of steps was compiled; where it has several parts, of the one that was most often."""
         others = self._masked.compiled if self._masked else set()
-        return max(Counter(one.partition("/")[0] for one in _compiled() if one not in others).values(), default=0)
+        of_steps = (one for one in self._compiler.compilations() if one not in others)
+        return max(Counter(one.partition("/")[0] for one in of_steps).values(), default=0)
 
     def _take_step(self) -> None:
         """The optimizer's, with the gradients that the weights have."""
@@ -538,6 +540,9 @@ class Session:
 
     def _gradients_of_step(self, batch: tuple[Tensor, Tensor]) -> dict[str, np.ndarray]:
         """The gradients that an operator's step computes and discards; those that it leaves out are not there."""
+        if not _has("compile"):  # before 2.0 autograd.grad does not call the hooks of what it is asked for
+            names = ["input", *self._trained]
+            return {name: self.to_numpy(one) for name, one in zip(names, self._output_and_gradients(batch)[1])}
         seen: dict[str, Tensor] = {}
         tensors = {"input": batch[0], **self._trained}
         hooks = [one.register_hook(partial(seen.__setitem__, name)) for name, one in tensors.items()]
@@ -565,265 +570,53 @@ class Session:
             tensor.copy_(earlier)
 
 
-class _Dropping(TorchFunctionMode):
-    """Calls ``drop`` at each dropout of a forward pass, and ``attend`` at each attention that is one operator. Layers
-    of a recurrent operator that drops between them are called one by one.
-    """
+def _flop_counter() -> Any:
+    """PyTorch's counter (2.1; None before), with formulas of products that it has none for, from shapes."""
+    try:
+        from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+    except ImportError:
+        return None
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs, name = kwargs or {}, getattr(function, "__name__", "")
-        if function in (Tensor.backward, torch.autograd.backward, torch.autograd.grad):
-            with patch.object(torch.autograd, "_engine_run_backward", self.see(torch.autograd._engine_run_backward)):
-                return function(*args, **kwargs)
-        return self.substitute(function, name, args, kwargs)
+    def of_layer(inputs: Sequence[int], of_inputs: Sequence[int], of_state: Sequence[int], *_, **__) -> int:
+        """Of a recurrent layer: inputs (length, batch, features), weights of inputs and of the state."""
+        return 2 * inputs[0] * inputs[1] * (of_inputs[0] * of_inputs[1] + of_state[0] * of_state[1])
 
-    def see(self, run: Callable) -> Callable:
-        """The way back in this mode, which sees a layer that is computed again there."""
-
-        def seen(*args, **kwargs):
-            with self:
-                return run(*args, **kwargs)
-
-        return seen
-
-    def substitute(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
-        """The result of a function, of which each dropout is this mode's."""
-        if "dropout" in name:
-            return self.drop(function, *args, **kwargs)
-        if name == "scaled_dot_product_attention":
-            return self.attend(function, *args, **kwargs)
-        if name == "multi_head_attention_forward":  # it calls these by their names in its module
-            drop, attend = (partial(*one) for one in ((self.drop, _DROPOUT), (self.attend, _ATTENTION)))
-            with patch.multiple(F, dropout=drop, scaled_dot_product_attention=attend):
-                return function(*args, **kwargs)
-        if name in _RECURRENT:
-            return _recur(function, partial(self.drop, _DROPOUT), *args)
-        return function(*args, **kwargs)
+    formulas = {
+        "mkldnn_rnn_layer": of_layer,
+        "mkldnn_rnn_layer_backward": lambda *shapes, **kwargs: 2 * of_layer(*shapes),
+        "_scaled_dot_product_flash_attention_for_cpu": lambda *shapes, **kwargs: sdpa_flop_count(*shapes[:3]),
+        "_scaled_dot_product_flash_attention_for_cpu_backward": (
+            lambda *shapes, **kwargs: sdpa_backward_flop_count(*shapes[:4])
+        ),
+        "mv": lambda matrix, vector, **kwargs: 2 * matrix[0] * matrix[1],
+        "dot": lambda one, other, **kwargs: 2 * one[0],
+    }
+    there = {name: getattr(torch.ops.aten, name, None) for name in formulas}
+    return FlopCounterMode(display=False, custom_mapping={one: formulas[name] for name, one in there.items() if one})
 
 
-class _Dropouts(_Dropping):
-    """A record of each call of a function that drops, a module's or a model's own: its name, input and output."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.all: list[tuple[str, Tensor, Tensor]] = []
-
-    def drop(self, function: Callable, given: Tensor, *args, **kwargs) -> Tensor:
-        before = given.clone()  # it may be done in place
-        left = function(given, *args, **kwargs)
-        self.all.append((function.__name__, before, left.clone()))
-        return left
-
-    def attend(self, function: Callable, *args, **kwargs) -> Tensor:
-        self.all.append((function.__name__, *_attention_weights(function, *args, **kwargs)))
-        return function(*args, **kwargs)
+def _has(name: str) -> bool:
+    """Is this of torch in this version?"""
+    found = torch
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is not None
 
 
-class _Masks(_Dropping):
-    """Each dropout multiplies by a mask that ``take`` gives for a shape and a probability."""
-
-    def __init__(self, take: Callable[[Sequence[int], float], Tensor]) -> None:
-        super().__init__()
-        self.take = take
-
-    def drop(
-        self, function: Callable, given: Tensor, p: float = 0.5, training=True, inplace=False, train=True
-    ) -> Tensor:
-        name = function.__name__.rstrip("_")
-        if p == 0 or not (training and train):
-            return given
-        if name not in ("dropout", "feature_dropout", "dropout1d", "dropout2d", "dropout3d"):
-            raise NoMasks(f"its model has {name!r}, which does not multiply by a mask")
-        mask = self.take(given.shape, p)
-        if name != "dropout":  # whole channels, by the first number of each
-            leading = 1 if (name, given.dim()) in (("dropout1d", 2), ("dropout3d", 4)) else 2
-            mask = mask[(slice(None),) * leading + (slice(1),) * (given.dim() - leading)]
-        scaled = mask.to(given.dtype) / (1 - p) if p < 1 else torch.zeros_like(given)
-        return given.mul_(scaled) if inplace or function.__name__.endswith("_") else given * scaled
-
-    def attend(
-        self, function: Callable, query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p=0.0, *args, **kw
-    ) -> Tensor:
-        if dropout_p == 0:
-            return function(query, key, value, attn_mask, dropout_p, *args, **kw)
-        weights, _ = _attention_weights(function, query, key, value, attn_mask, 0.0, *args, **kw)
-        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3) if kw.get("enable_gqa") else value
-        return self.drop(_DROPOUT, weights, dropout_p) @ value
+def _hook(register: Callable, function: Callable) -> Any:
+    """Register a module's hook that takes arguments by name, too (2.0; none before)."""
+    if "with_kwargs" in signature(register).parameters:
+        return register(function, with_kwargs=True)
+    return register(lambda module, given, *results: function(module, given, {}, *results))
 
 
-class _DrawnMasks(_Masks):
-    """Masks of one forward pass, as they are drawn. A layer that is computed again on the way back finds the random
-    numbers of its first pass, if its model keeps them: by the next one a mask is found again.
-    """
-
-    def __init__(self, draw: Draw, device: torch.device) -> None:
-        super().__init__(self.take_drawn)
-        self.draw, self.device = draw, device
-        self.places: dict[int, int] = {}  # by that random number
-
-    def take_drawn(self, shape: Sequence[int], p: float) -> Tensor:
-        place = self.places.setdefault(int(torch.randint(2**62, ())), len(self.places))
-        return torch.tensor(self.draw(place, tuple(shape), p), device=self.device)
-
-
-class _CompiledWithMasks:
-    """A function compiled once more. Its dropouts take masks, which are buffers of its graphs: each call draws anew."""
-
-    def __init__(self, function: Callable) -> None:
-        def with_masks(batch):  # code of its own: what is compiled of it is no candidate where the other is called
-            return function(batch)
-
-        self.compiled: set[str] = set()  # PyTorch's numbers of what was
-        self.call = torch.compile(with_masks, backend=self.compile, dynamic=False)
-
-    def __call__(self, batch: Any) -> Tensor:
-        recurrent = {name: partial(self.recur, getattr(torch._VF, name)) for name in _RECURRENT}
-        dropouts = {name: self.outside(function) for name, function in vars(F).items() if _drops(name)}
-        with patch.multiple(torch._VF, **recurrent), patch.multiple(F, **dropouts):
-            before = {*_compiled()}
-            result = self.call(batch)
-            self.compiled.update({*_compiled()} - before)
-            return result
-
-    @contextmanager
-    def given(self, draw: Draw, device: torch.device) -> Iterator[None]:
-        """Within it masks are from ``draw``, one forward pass's."""
-        self.drawn = _DrawnMasks(draw, device)
-        yield
-
-    def outside(self, function: Callable) -> Callable:
-        """A function that drops, where it is in no graph: code beside a recurrent operator is not compiled."""
-
-        def drop(*args, **kwargs):
-            if torch.compiler.is_compiling():
-                return function(*args, **kwargs)
-            return self.drawn.substitute(function, function.__name__, args, kwargs)
-
-        return drop
-
-    @torch.compiler.disable
-    def recur(self, operator: Callable, *args) -> tuple[Tensor, ...]:
-        """A recurrent operator, which is in no graph."""
-        return self.drawn.substitute(operator, operator.__name__, args, {})
-
-    def compile(self, graph: torch.fx.GraphModule, inputs: Sequence[Tensor]) -> Callable:
-        """A graph of its code as it is usually compiled, but for the masks."""
-        masks: list[tuple[Tensor, float]] = []
-        copied = torch.fx.Graph()
-        copied.output(copied.graph_copy(graph.graph, {}))
-        plain, passes = torch.fx.GraphModule(graph, copied), {None}
-        self.mask(graph, masks)
-        graph.meta.pop("dynamo_compile_id", None)  # else each buffer would have to be one of the model's
-        from torch._inductor.compile_fx import compile_fx  # eager mode has no need of it
-
-        compiled = compile_fx(graph, inputs)
-
-        def run(*args):
-            if self.drawn in passes:  # once more in this pass, as one module's code for several: its masks are kept
-                with self.drawn:
-                    return plain(*args)
-            passes.clear()
-            passes.add(self.drawn)
-            for mask, p in masks:
-                mask.copy_(self.drawn.take_drawn(mask.shape, p))
-            return compiled(*args)
-
-        return torch.compiler.disable(run) if masks else compiled
-
-    def mask(self, graph: torch.fx.GraphModule, masks: list[tuple[Tensor, float]]) -> None:
-        """Give a graph, and those within it, buffers for the masks of their dropouts, in order."""
-        for node in list(graph.graph.nodes):
-            inner = getattr(graph, node.target) if node.op == "get_attr" else None
-            if isinstance(inner, torch.fx.GraphModule):
-                self.mask(inner, masks)
-            places = _places(node) if node.op == "call_function" else []
-            if not places:
-                continue
-            with graph.graph.inserting_before(node):
-                buffers = []
-                for shape, p, device in places:
-                    mask = torch.zeros(shape, dtype=torch.bool, device=device)
-                    graph.register_buffer(f"mask{len(masks)}", mask)
-                    buffers.append(graph.graph.get_attr(f"mask{len(masks)}"))
-                    masks.append((mask, p))
-                call = graph.graph.call_function(_masked(node.target), (buffers, *node.args), node.kwargs)
-            call.meta = node.meta
-            node.replace_all_uses_with(call)
-            graph.graph.erase_node(node)
-        graph.recompile()
-
-
-def _drops(name: str) -> bool:
-    return "dropout" in name or name == "scaled_dot_product_attention"
-
-
-def _compiled() -> list[str]:
-    """PyTorch's numbers of what it has compiled, such as 2/0: the first time that part 2 was."""
-    done = [one for one in torch._dynamo.utils.get_compilation_metrics() if one.is_forward and not one.fail_type]
-    return [str(one.compile_id) for one in done]
-
-
-def _compiler_config() -> dict[str, Any]:
-    import torch._dynamo
-    import torch._inductor.config  # only where there is a compiler: it takes a second or more
-
-    return {**torch._dynamo.config.get_config_copy(), **torch._inductor.config.get_config_copy()}
-
-
-def _masked(function: Callable) -> Callable:
-    """A function whose dropouts take the masks given first."""
-
-    def masked(masks: Sequence[Tensor], *args, **kwargs) -> Any:
-        left = iter(masks)
-        return _Masks(lambda *_: next(left)).substitute(function, function.__name__, args, kwargs)
-
-    return masked
-
-
-def _places(node: torch.fx.Node) -> list[tuple[Sequence[int], float, torch.device]]:
-    """The dropouts of a graph's node: shape, probability and device of each."""
-    found: list[tuple[Sequence[int], float, torch.device]] = []
-
-    def take(shape: Sequence[int], p: float) -> Tensor:
-        mask = torch.zeros(shape, dtype=torch.bool, device=args[0].device)
-        found.append((shape, p, mask.device))
-        return mask
-
-    name = getattr(node.target, "__name__", "")
-    if "dropout" in name or name in (*_RECURRENT, "scaled_dot_product_attention", "multi_head_attention_forward"):
-        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda one: one.meta["example_value"])
-        with args[0].fake_mode:
-            _Masks(take).substitute(node.target, name, args, kwargs)
-    return found
-
-
-def _attention_weights(
-    attend: Callable, query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p=0.0, *args, **others
-) -> tuple[Tensor, Tensor]:
-    """The weights of an attention that is one operator, without and with its dropout. They are its output with the
-    identity in place of the values.
-    """
-    length = key.shape[-2]
-    identity = torch.eye(length, dtype=value.dtype, device=value.device).expand(*value.shape[:-2], length, length)
-    return tuple(attend(query, key, identity, attn_mask, p, *args, **others) for p in (0.0, dropout_p))
-
-
-def _recur(operator: Callable, drop: Callable[[Tensor, float], Tensor], *args) -> tuple[Tensor, ...]:
-    """A recurrent operator, which drops between its layers, layer by layer."""
-    before = 2 if isinstance(args[3], bool) else 3  # arguments before the weights; of a packed sequence it has one more
-    given, *sizes = args[: before - 1]
-    weights, bias, layers, p, training, bidirectional, *others = args[before:]
-    if p == 0 or not training or layers == 1:
-        return operator(*args)
-    each, ways, states = len(weights) // layers, 1 + bidirectional, []
-    for layer in range(layers):
-        own = tree_map(lambda state, at=ways * layer: state[at : at + ways], args[before - 1])
-        own_weights = weights[each * layer : each * (layer + 1)]
-        given, *state = operator(given, *sizes, own, own_weights, bias, 1, 0.0, training, bidirectional, *others)
-        states.append(state)
-        if layer < layers - 1:
-            given = drop(given, p)
-    return (given, *map(torch.cat, zip(*states)))
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in arguments, or in a result, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(one)
 
 
 def _device(name: str) -> torch.device:
@@ -836,7 +629,7 @@ def _device(name: str) -> torch.device:
             raise BenchlibError(
                 f"device 'npu': torch_npu cannot be imported ({error}): install it, see environments/ascend.txt"
             ) from None
-    found = torch.accelerator.current_accelerator(check_available=True)
+    found = accelerator.current_accelerator(check_available=True)
     if found is None or found.type != name:
         raise BenchlibError(
             f"device {name!r}: torch {torch.__version__} finds {found or 'no accelerator'} here; "

@@ -57,7 +57,7 @@ def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     entropy = nn.functional.cross_entropy(
         model(features, edges, weights).squeeze(0), labels.squeeze(0), ignore_index=-1
     )
-    return entropy + model.penalty / 2 * sum(weight.square().sum() for weight in model.conv1.parameters())
+    return entropy + model.penalty / 2 * sum(weight.pow(2).sum() for weight in model.conv1.parameters())
 
 
 def optimizer(model: nn.Module, values: Values, learning_rate: float) -> torch.optim.Optimizer:
