@@ -13,7 +13,7 @@ import numpy as np
 from benchlib import environments, frameworks, scratch, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence import compare, gate
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, NotInThisVersion
 from benchlib.interpreters import probe
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, timer_check
@@ -36,6 +36,7 @@ class Promise(NamedTuple):
     mode: str
     what: str
     why: str = ""
+    refused: bool = False  # this version of the framework has no such mode
 
 
 def inspect(name: str) -> Iterator[Finding]:
@@ -73,7 +74,8 @@ def _inspect_framework(framework: str, environment: str) -> Iterator[Finding]:
         raised = isinstance(error, WorkerFailed) and error.failure.exception  # which says enough without the traceback
         yield Finding(f"{framework}: {error.failure.sentence.splitlines()[0] if raised else error}", wrong=True)
         return
-    for mode in dict.fromkeys(one.mode for one in promises):
+    yield from (Finding(f"{framework}: {one.why}") for one in promises if one.refused)
+    for mode in dict.fromkeys(one.mode for one in promises if not one.refused):
         whys = [f"{one.what}: {one.why}" for one in promises if one.mode == mode and one.why]
         yield from (Finding(f"{framework} {mode}: not so: {why}", wrong=True) for why in whys)
         if not whys:
@@ -119,7 +121,8 @@ def _promises(condition: Condition, inputs: Path, patience_s: float) -> Iterator
             worker.ask("first_step")
             settings = worker.ask("memory")["settings"]
     except WorkerFailed as failure:
-        yield Promise(mode, works, str(failure))
+        refused = failure.failure.exception == NotInThisVersion.__name__
+        yield Promise(mode, works, failure.failure.message if refused else str(failure), refused)
         return  # whatever else is tried needs a session that works
     yield Promise(mode, works)
     if built["weights_sha256"] != built["weights_file_sha256"]:

@@ -18,6 +18,13 @@ class BenchlibError(Exception):
     """Wrong input, or something missing: the fact, the place and the remedy."""
 
 
+class NotInThisVersion(BenchlibError):
+    """A mode, a precision or an operation that an installed version of a framework lacks: a refusal, no fault."""
+
+    def __init__(self, what: str, lacks: str) -> None:
+        super().__init__(f"{what}: not in this version: {lacks}")
+
+
 @dataclass(frozen=True)
 class Failure:
     """The reason why a worker gave no result, with its type, so that no caller parses a sentence."""

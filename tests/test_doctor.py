@@ -45,6 +45,11 @@ def test_another_model_is_found(tmp_path: Path, framework: str, why: str) -> Non
     assert why in rows[SAME_MODEL]
 
 
+def test_a_mode_that_a_version_lacks_breaks_no_promise(tmp_path: Path) -> None:
+    (only,) = doctor.check("toy_old", tmp_path, 60.0)
+    assert (only.refused, only.why) == (True, "mode 'eager': not in this version: toy 0.1 has none")
+
+
 def test_a_framework_without_a_workload_is_told_what_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workloads.Workload, "frameworks", lambda self: [])
     with pytest.raises(BenchlibError, match=r"framework 'toy': no workload .* write workloads/NAME/toy.py"):

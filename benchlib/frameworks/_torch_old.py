@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.modules.rnn import _VF  # 1.4 has it elsewhere than later ones
 
 
 class TorchFunctionMode:
@@ -17,7 +18,7 @@ class TorchFunctionMode:
 
     def __enter__(self) -> TorchFunctionMode:
         names = [(F, name) for name in dir(F) if "dropout" in name and not name.startswith("_")]
-        names += [(torch._VF, name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")]
+        names += [(_VF, name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")]
         self._own = [(module, name, getattr(module, name)) for module, name in names]
         for module, name, function in self._own:
             setattr(module, name, partial(self._call, function))

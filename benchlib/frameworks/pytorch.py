@@ -32,7 +32,7 @@ from torch import Tensor, distributed
 from torch.backends import mkldnn
 from torch.nn.parallel import DistributedDataParallel
 
-from benchlib.errors import BenchlibError, no_such
+from benchlib.errors import BenchlibError, NotInThisVersion, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, check_trained, check_weights
 from benchlib.frameworks._torch_dropouts import DrawnMasks, Dropouts
 from benchlib.frameworks._torch_old import GradScaler, accelerator, zero_grad
@@ -167,7 +167,7 @@ class Session:
         for kind, choice in {"mode": mode, "precision": precision}.items():
             if choice in _BROUGHT and not _has(_BROUGHT[choice]):
                 lacks = f"torch {torch.__version__} has no torch.{_BROUGHT[choice]}"
-                raise BenchlibError(f"{kind} {choice!r}: not in this version: {lacks}")
+                raise NotInThisVersion(f"{kind} {choice!r}", lacks)
         self._device = _device(device)
         self._graph = mode == "graph"
         self._autocast = _AUTOCAST.get(precision)

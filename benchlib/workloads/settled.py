@@ -25,6 +25,12 @@ LABELS = {
         "manual of its cross entropy asks"
     ),
 }
+GRADIENTS_OF_STEPS = {
+    "gradients of the step before": (
+        "are forgotten in PyTorch (zero_grad with set_to_none=True), in all versions: up to 1.13 its default was to "
+        "fill them with zeros, and 1.4 has no other way of its own"
+    ),
+}
 GRADIENTS = {
     "gradients": (
         "of the input and all weights, from a given gradient of the output: autograd.grad in PyTorch, value_and_grad "

@@ -10,6 +10,7 @@ from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
 from benchlib.workloads.settled import (
     DROPOUT,
     EMBEDDING,
+    GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
     JAX_LEFT_OUT,
     JAX_WEIGHTS,
@@ -155,6 +156,7 @@ WORKLOAD = Workload(
     schedule=lambda values: values["warm_up"],
     settled={
         **INITIAL_WEIGHTS,
+        **GRADIENTS_OF_STEPS,
         **EMBEDDING,
         **LABELS,
         **DROPOUT,

@@ -6,6 +6,7 @@ from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workl
 from benchlib.workloads.neutral import DROPOUT_OFF
 from benchlib.workloads.settled import (
     DROPOUT,
+    GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
     JAX_IMAGES,
     JAX_PADDING,
@@ -91,6 +92,7 @@ WORKLOAD = Workload(
     ),
     settled={
         **INITIAL_WEIGHTS,
+        **GRADIENTS_OF_STEPS,
         **LABELS,
         **PADDING,
         **WITH_BIAS,

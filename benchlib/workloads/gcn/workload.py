@@ -7,6 +7,7 @@ from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
 from benchlib.workloads.settled import (
     ADAM,
     DROPOUT,
+    GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
     JAX_LEFT_OUT,
     JAX_WEIGHTS,
@@ -57,6 +58,7 @@ WORKLOAD = Workload(
     ),
     settled={
         **INITIAL_WEIGHTS,
+        **GRADIENTS_OF_STEPS,
         **LABELS,
         **DROPOUT,
         **ADAM,

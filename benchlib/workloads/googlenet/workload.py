@@ -15,6 +15,7 @@ from benchlib.workloads.neutral import CAREFUL_RATE, DROPOUT_OFF, LARGE_DECAY, L
 from benchlib.workloads.settled import (
     DECAY_OF_ALL,
     DROPOUT,
+    GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
     JAX_DECAY,
     JAX_IMAGES,
@@ -128,6 +129,7 @@ WORKLOAD = Workload(
     dropouts=lambda values: (("before the dense layer", values["dropout"]),),
     settled={
         **INITIAL_WEIGHTS,
+        **GRADIENTS_OF_STEPS,
         **LABELS,
         **PADDING,
         **WITHOUT_BIAS,

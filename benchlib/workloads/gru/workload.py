@@ -10,6 +10,7 @@ from benchlib.workloads.neutral import LARGE_EPSILON
 from benchlib.workloads.settled import (
     ADAM,
     EMBEDDING,
+    GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
     JAX_RECURRENT,
     JAX_WEIGHTS,
@@ -76,6 +77,7 @@ WORKLOAD = Workload(
     },
     settled={
         **INITIAL_WEIGHTS,
+        **GRADIENTS_OF_STEPS,
         **EMBEDDING,
         **LABELS,
         **ADAM,

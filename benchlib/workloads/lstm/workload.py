@@ -11,6 +11,7 @@ from benchlib.workloads.settled import (
     ADAM,
     DROPOUT,
     EMBEDDING,
+    GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
     JAX_RECURRENT,
     JAX_WEIGHTS,
@@ -85,6 +86,7 @@ WORKLOAD = Workload(
     ),
     settled={
         **INITIAL_WEIGHTS,
+        **GRADIENTS_OF_STEPS,
         **EMBEDDING,
         **LABELS,
         **DROPOUT,

@@ -15,6 +15,7 @@ from benchlib.workloads.neutral import CAREFUL_RATE, LARGE_DECAY, NORM_BIAS
 from benchlib.workloads.settled import (
     BEHAVIOUR,
     DECAY_OF_ALL,
+    GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
     JAX_DECAY,
     JAX_IMAGES,
@@ -113,6 +114,7 @@ WORKLOAD = Workload(
     ),
     settled={
         **INITIAL_WEIGHTS,
+        **GRADIENTS_OF_STEPS,
         **LABELS,
         **PADDING,
         **WITHOUT_BIAS,

@@ -11,6 +11,7 @@ from benchlib.workloads.settled import (
     ADAM,
     DROPOUT,
     EMBEDDING,
+    GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
     JAX_LEFT_OUT,
     JAX_RECURRENT,
@@ -109,6 +110,7 @@ WORKLOAD = Workload(
     ),
     settled={
         **INITIAL_WEIGHTS,
+        **GRADIENTS_OF_STEPS,
         **EMBEDDING,
         **LABELS,
         **DROPOUT,

@@ -1,0 +1,1 @@
+"""The bare framework builds the workload by itself."""
