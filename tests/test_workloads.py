@@ -151,7 +151,8 @@ BESIDE = {"jax": {"flax", "optax"}, "tensorflow": {"keras"}, "pytorch": {"torch_
 
 def own_framework(path: Path) -> set[str]:
     """The framework that a file may import: frameworks/X.py and workloads/*/X.py may import X."""
-    parts, name = path.relative_to(PACKAGE).parts, HELPERS.get(path.stem, path.stem)
+    parts, stem = path.relative_to(PACKAGE).parts, path.stem
+    name = HELPERS.get(stem) or (stem.split("_")[1] if stem.startswith("_") else stem)  # _pytorch_old is PyTorch's
     if parts[0] in ("frameworks", "workloads") and name in frameworks.names():
         return {frameworks.package(name), *BESIDE.get(name, ())}
     return set()

@@ -34,8 +34,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from benchlib.errors import BenchlibError, NotInThisVersion, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, check_trained, check_weights
-from benchlib.frameworks._torch_dropouts import DrawnMasks, Dropouts
-from benchlib.frameworks._torch_old import GradScaler, accelerator, zero_grad
+from benchlib.frameworks._pytorch_dropouts import DrawnMasks, Dropouts
+from benchlib.frameworks._pytorch_old import GradScaler, accelerator, zero_grad
 from benchlib.workloads import Values, Workload
 
 TITLE = "PyTorch"
@@ -177,10 +177,12 @@ class Session:
         for name, value in knobs.items():
             self._set(name, value)
         if self._graph:
-            from benchlib.frameworks import _torch_compiled  # only where there is a compiler: it takes a second or more
+            from benchlib.frameworks import (
+                _pytorch_compiled,  # only where there is a compiler: it takes a second or more
+            )
 
-            self._compiler = _torch_compiled
-            self._configured = _torch_compiled.config()
+            self._compiler = _pytorch_compiled
+            self._configured = _pytorch_compiled.config()
         torch.manual_seed(seed)  # for dropout only: weights and batches come from files
         self._parallel = False
         self._trained: dict[str, Tensor] = {}

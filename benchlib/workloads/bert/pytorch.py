@@ -35,12 +35,12 @@ class Layer(nn.Module):
         batch, length, hidden = x.shape
         qkv = self.qkv(x).view(batch, length, 3, self.heads, hidden // self.heads)
         q, k, v = torch.unbind(qkv.permute(2, 0, 3, 1, 4))  # (batch, heads, length, hidden / heads) each
+        dropout = self.dropout1.p if self.training else 0.0
         if hasattr(nn.functional, "scaled_dot_product_attention"):
-            dropout = self.dropout1.p if self.training else 0.0
             x = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=~unseen, dropout_p=dropout)
         else:  # before 2.0
             scores = (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).masked_fill(unseen, float("-inf"))
-            x = self.dropout1(scores.softmax(-1)) @ v
+            x = nn.functional.dropout(scores.softmax(-1), dropout) @ v
         return self.mixed(x.transpose(1, 2).reshape(batch, length, hidden))
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from benchlib.frameworks import Draw
-from benchlib.frameworks._torch_dropouts import RECURRENT, DrawnMasks, Masks
+from benchlib.frameworks._pytorch_dropouts import RECURRENT, DrawnMasks, Masks
 
 
 class CompiledWithMasks:

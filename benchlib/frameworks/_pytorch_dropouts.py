@@ -16,7 +16,7 @@ from benchlib.frameworks import Draw, NoMasks
 try:
     from torch.overrides import TorchFunctionMode
 except ImportError:
-    from benchlib.frameworks._torch_old import TorchFunctionMode
+    from benchlib.frameworks._pytorch_old import TorchFunctionMode
 
 RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _DROPOUT = F.dropout  # itself, while another stands in its place
