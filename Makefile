@@ -10,7 +10,7 @@ PYTHON := $(shell command -v python3.11 || command -v python3)
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help report appendix test test-core lab lint lock
+.PHONY: help report appendix environments test test-core lab lint lock
 
 CORE_TESTS := tests/test_core.py tests/test_worker_floor.py tests/test_answers.py tests/test_condition.py \
 	tests/test_equivalence.py tests/test_interrupt.py tests/test_memory.py \
@@ -28,13 +28,22 @@ CORE_PYTHON = $(firstword $(shell for minor in 13 12; do \
 unexport PIP_TARGET PIP_PREFIX PIP_ROOT PIP_USER PIP_DRY_RUN PIP_NO_DEPS
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 report: $(INSTALLED) ## Measure, write outputs/PROFILE/report.html and .pdf (PROFILE=quick or full; MINUTES=10: ten more)
 	$(BIN)/python -m benchlib run --profile $(PROFILE) $(if $(MINUTES),--minutes "$(MINUTES)")
 
 appendix: $(INSTALLED) ## Bundle report, notebooks and measurements for an archive (APPENDIX=results or code, PAPER=a4 or letter)
 	$(BIN)/python -m benchlib appendix --profile $(PROFILE) --appendix $(APPENDIX) --paper $(PAPER)
+
+# Those whose file says how much room and time they took; the others are for a GPU or an NPU.
+THERE = $(shell grep -l '^. takes:' environments/*.txt)
+environments: $(INSTALLED) ## Make the environments of other frameworks and of earlier versions (ENVIRONMENTS="chainer mxnet-1.6": only these)
+	@awk '/^. takes:/ {n++; gb += $$3; s += $$6} END {printf "%d environments: about %.1f GB and %d min\n", n, gb, s / 60 + 1}' \
+		$(or $(ENVIRONMENTS:%=environments/%.txt),$(THERE))
+	@absent=; for name in $(or $(ENVIRONMENTS),$(patsubst environments/%.txt,%,$(THERE))); do \
+		$(BIN)/benchlib environment create $$name || absent="$$absent $$name"; done; \
+	test -z "$$absent" || { echo "not made:$$absent" >&2; exit 1; }
 
 test: $(INSTALLED) ## Run the fast tests, two files at a time (pytest -m slow and -m release run the others)
 	@$(BIN)/python -m pytest -m 'not slow and not release and not alone' -n 2 --dist loadfile; beside=$$?; \

@@ -100,9 +100,6 @@ def report(given: argparse.Namespace) -> int:
     """Write the report again from the present results; measure nothing.
 
     Missing results are named in the report, and here; the exit code is then 1.
-
-    example:
-      benchlib report --profile quick
     """
     from benchlib.suite import runs
 
@@ -179,7 +176,6 @@ def lab(given: argparse.Namespace) -> int:
     --no-browser and --port=8889.
 
     examples:
-      benchlib lab --profile quick
       benchlib lab -- --allow-root --no-browser --port=8889
     """
     from benchlib.suite import launcher
@@ -194,7 +190,6 @@ def trace(given: argparse.Namespace) -> int:
     Says whether versions, code and machine are still those, and which numbers of FILE changed by hand.
 
     examples:
-      benchlib trace outputs/quick/tables/frameworks.tex
       benchlib trace outputs/quick/tables/modes_macros.tex benchlibModesRatios
       benchlib trace paper/frameworks.tex --outputs outputs/quick
     """
@@ -210,7 +205,6 @@ def appendix(given: argparse.Namespace) -> int:
     Missing files are named, and the rest is bundled.
 
     examples:
-      benchlib appendix --profile quick
       benchlib appendix --appendix code --paper letter
     """
     from benchlib.paper import appendix as paper
@@ -271,5 +265,4 @@ _COMMANDS = {
     clean: "--profile --outputs --all --yes",
 }
 
-_ALONE = (devices, environment)
-"""They do without the packages of the extra ``suite``."""
+_ALONE = (devices, environment)  # which do without the packages of the extra ``suite``

@@ -215,16 +215,16 @@ def remove(name: str) -> Environment:
 
 def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[list[str]]:
     """The commands that make the environment at ``place``; ``new`` will be its interpreter, ``path`` finds programs."""
-    uv = shutil.which("uv", path=path)
-    if tuple(map(int, asked.python.split("."))) < OLDEST:
-        python = shutil.which(f"python{asked.python}", path=path) or f"python{asked.python}"
-        # -I: packages on the user's PYTHONPATH would count as installed.
+    old, uv = tuple(map(int, asked.python.split("."))) < OLDEST, shutil.which("uv", path=path)
+    python = shutil.which(f"python{asked.python}", path=path)
+    if old and python:  # -I: packages on the user's PYTHONPATH would count as installed.
         make, install = [python, "-I", "-m", "venv"], [new, "-I", "-m", "pip", "install"]
-    elif uv:
+    elif uv and not old:
         make = [uv, "venv", "--no-project", "--python", asked.python]
         install = [uv, "pip", "install", "--python", new]
     else:
-        raise BenchlibError("environments are made with uv, which is not there: pip install 'benchlib[suite]', or uv")
+        lacks = f"python{asked.python}, on PATH or of pyenv" if old else "uv (pip install 'benchlib[suite]', or uv)"
+        raise BenchlibError(f"{asked.file}: an environment of it is made with {lacks}, which is not there")
     return [[*make, str(place)], [*install, "--requirement", str(asked.file)]]
 
 

@@ -21,9 +21,6 @@ class BenchlibError(Exception):
 class NotInThisVersion(BenchlibError):
     """A mode, a precision or an operation that an installed version of a framework lacks: a refusal, no fault."""
 
-    def __init__(self, what: str, lacks: str) -> None:
-        super().__init__(f"{what}: not in this version: {lacks}")
-
 
 @dataclass(frozen=True)
 class Failure:

@@ -51,9 +51,8 @@ def _evaluates(name: str) -> str:
 
 Item = TypeVar("Item")
 Grid = Annotated[list[Item], Field(min_length=1), AfterValidator(_require_distinct)]
-DataName = str
+DataName, Hyperparameters = str, dict[str, Any]
 Folder = str | None  # of all results; None: outputs/quick of the project
-Hyperparameters = dict[str, Any]
 InferenceName = Annotated[WorkloadName, AfterValidator(_evaluates)]
 
 Seed, Epochs = validation.Seed, validation.Epochs  # the limits of ``Lab.train``
@@ -107,6 +106,7 @@ class Subject(Given):
     mode: ModeName
     precision: PrecisionName = "fp32"
     lane: LaneName
+    year: int | None = None  # of its release
 
     @field_validator("environment")
     @classmethod

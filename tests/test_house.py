@@ -28,6 +28,7 @@ ROOMS = {
 
 WITHOUT = {"frameworks", "workloads"}
 TESTS = 18685
+NEW = 24  # of the 1,500 granted for then and now, many machines and a user's own model
 
 
 def lines(path: Path) -> int:
@@ -49,4 +50,4 @@ def test_every_module_has_a_room() -> None:
 
 
 def test_the_tests_stay_within_their_lines() -> None:
-    assert lines(ROOT / "tests") <= TESTS
+    assert lines(ROOT / "tests") <= TESTS + NEW

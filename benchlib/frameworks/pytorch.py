@@ -167,7 +167,7 @@ class Session:
         for kind, choice in {"mode": mode, "precision": precision}.items():
             if choice in _BROUGHT and not _has(_BROUGHT[choice]):
                 lacks = f"torch {torch.__version__} has no torch.{_BROUGHT[choice]}"
-                raise NotInThisVersion(f"{kind} {choice!r}", lacks)
+                raise NotInThisVersion(f"{kind} {choice!r}: not in this version: {lacks}")
         self._device = _device(device)
         self._graph = mode == "graph"
         self._autocast = _AUTOCAST.get(precision)

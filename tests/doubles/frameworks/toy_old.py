@@ -9,4 +9,4 @@ DEVICES = ("cpu",)
 
 class Session(toy.Session):
     def __init__(self, device, mode, precision, seed, knobs):
-        raise NotInThisVersion(f"mode {mode!r}", "toy 0.1 has none")
+        raise NotInThisVersion(f"mode {mode!r}: not in this version: toy 0.1 has none")
