@@ -33,6 +33,8 @@ if IN_USE:
         and looks its hyperparameters and its weights' places up in each step.
         """
 
+        update_step: Any  # of one weight, which derived classes say
+
         def __init__(self, learning_rate: Any, name: str, global_clipnorm: float | None = None) -> None:
             scheduled = callable(learning_rate)
             self.learning_rate = learning_rate if scheduled else tf.Variable(learning_rate, dtype=keras.config.floatx())
@@ -75,7 +77,7 @@ if IN_USE:
         return variable
 
 else:
-    import keras
+    import keras  # type: ignore[no-redef]
 
     DROPS = ((tf.nn, "dropout"), (tf.nn.experimental, "stateless_dropout"), (tf.nn.experimental, "general_dropout"))
     Optimizer, raw = keras.optimizers.Optimizer, attrgetter("value")
