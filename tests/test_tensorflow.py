@@ -270,3 +270,56 @@ def test_double_precision_has_the_mathematics_of_the_operators_that_lack_it(name
 @with_tensorflow
 def test_settings_can_be_read_before_a_model_is_there():
     assert facts()["settings before a model"]["dtype_policy"] == "mixed_float16"
+
+
+OLD = "tensorflow-2.3"
+OF_OLD = """
+import json, sys, tempfile
+import numpy as np, tensorflow as tf
+from benchlib.errors import BenchlibError
+from benchlib.frameworks.tensorflow import Session, _drop_by, _layouts, keras
+from benchlib.workloads._keras import Conv2D, built
+
+class Model(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.conv = Conv2D(2, 3, 2, pixels=1)
+        self.dropout = keras.layers.Dropout(0.5)
+
+    def call(self, x):
+        return self.dropout(self.conv(x))
+
+def refusal(*choice):
+    try:
+        Session(*choice, 0)
+    except BenchlibError as error:
+        return str(error)
+
+session, model = Session("cpu", "graph", "fp32", 0), built(Model(), keras.Input((5, 5, 1)))
+x = tf.constant(np.random.RandomState(0).standard_normal((1, 5, 5, 1)), tf.float32)
+around = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])
+seen = []
+with _drop_by(lambda name, drop, x, p, _: seen.append([name, p]) or x):
+    found = model(x, training=True)
+print(json.dumps({
+    "names": [one.name for one in _layouts(model)],
+    "apart": float(tf.reduce_max(tf.abs(found - tf.nn.conv2d(around, model.conv.kernel, 2, "VALID")))),
+    "dropouts": seen,
+    "written": [one for one in map(str, sys.modules.values()) if tempfile.gettempdir() in one],
+    "refusals": [refusal("cpu", "graph", "bf16"), refusal("cpu", "eager", "fp16"), refusal("cuda", "graph", "fp32")],
+}))
+"""
+
+
+@pytest.mark.skipif(environments.why_absent(OLD) is not None, reason=f"THE ENVIRONMENT {OLD} IS NOT HERE")
+def test_an_old_version_has_the_same_models_and_says_what_it_lacks(tmp_path):
+    surroundings = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "TMPDIR": str(tmp_path)}
+    command = [environments.find(OLD).python, "-c", OF_OLD]
+    ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    found = json.loads(ended.stdout.splitlines()[-1])
+    assert found["names"] == ["conv.weight", "conv.bias"]
+    assert found["apart"] < 1e-6, "Keras 2 calls no convolution_op, and does not pad"
+    assert found["dropouts"] == [["dropout_v2", 0.5]]
+    assert not found["written"], "modules that AutoGraph writes are in no hash of the code"
+    assert all("not in this version: tensorflow 2.3.0" in one for one in found["refusals"])

@@ -145,7 +145,8 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-HELPERS = {"_flax": "jax", "_gluon": "mxnet", "_keras": "tensorflow"}  # that files for one framework share
+# The framework whose files share a helper.
+HELPERS = {"_flax": "jax", "_gluon": "mxnet", "_keras": "tensorflow", "_keras2": "tensorflow"}
 BESIDE = {"jax": {"flax", "optax"}, "tensorflow": {"keras"}, "pytorch": {"torch_npu"}}  # what else their files import
 
 

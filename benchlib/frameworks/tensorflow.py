@@ -12,11 +12,13 @@ Keras's convolutions want the channels innermost: batches are laid out so off th
 loaded.
 
 Mixed precision is Keras's: ``mixed_bfloat16``, and ``mixed_float16`` with ``LossScaleOptimizer``.
+
+TensorFlow 2.3, whose own Keras 2 goes by Keras 3's names here (``benchlib/workloads/_keras2.py``), has fp32 and fp64,
+and on the CPU only.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,20 +31,18 @@ import numpy as np
 
 os.environ["KERAS_BACKEND"] = "tensorflow"  # Keras reads it once, when it is imported
 
-import keras
 import tensorflow as tf
-from keras import layers
 from tensorflow import Tensor
 
 # Private, as nothing public says: callbacks of operations, whether they are deterministic, a profiler, oneDNN.
 from tensorflow.python.eager import context
-from tensorflow.python.framework import config, op_callbacks
+from tensorflow.python.framework import config, op_callbacks, test_util
 from tensorflow.python.profiler import profiler_v2
-from tensorflow.python.util import _pywrap_util_port
 
 from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights, product
-from benchlib.workloads import Values, Workload
+from benchlib.workloads import Values, Workload, _keras2
+from benchlib.workloads._keras2 import keras, raw
 
 TITLE = "TensorFlow"
 PACKAGE = "tensorflow"
@@ -86,7 +86,6 @@ _NAMES = {  # Keras's name of a variable to the workload's, where they differ
     "moving_mean": "running_mean",
     "moving_variance": "running_var",
 }
-_DROPS = ((tf.nn, "dropout"), (tf.nn.experimental, "stateless_dropout"), (tf.nn.experimental, "general_dropout"))
 _UNCOUNTED = ("Einsum", "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3")  # products for which we have no formula
 
 
@@ -98,6 +97,11 @@ class Session:
     ) -> None:
         if precision not in PRECISIONS:
             raise BenchlibError(no_such("precision of tensorflow", precision, PRECISIONS))
+        if _keras2.IN_USE and precision not in ("fp32", "fp64"):
+            raise BenchlibError(
+                f"precision {precision!r}: not in this version: tensorflow {tf.__version__} has mixed precision as an "
+                "experiment, with another interface"
+            )
         for name in knobs:
             raise BenchlibError(f"knob {name!r}: tensorflow has no such setting")
         self._device = _select_device(device)
@@ -123,7 +127,7 @@ class Session:
         self._trained = {name: one.variable for name, one in self._layouts.items() if one.variable.trainable}
         self._untrained = [one.variable for one in self._layouts.values() if not one.variable.trainable]
         check_trained(f"{workload.name} in tensorflow", workload.weights(values), self._trained)
-        weights = [variable.value for variable in self._trained.values()]
+        weights = [raw(variable) for variable in self._trained.values()]
         if self._trains:
             optimizer = module.optimizer(model, values, learning_rate)
             if self._half:
@@ -215,7 +219,8 @@ class Session:
 
     def synchronize(self) -> None:
         """Wait until all queued work is done. On the CPU a step has done all its work when it returns."""
-        tf.test.experimental.sync_devices()
+        if not _keras2.IN_USE:
+            tf.test.experimental.sync_devices()
 
     def mark(self) -> None:
         """TensorFlow hands out no events of the device's queue."""
@@ -369,19 +374,20 @@ class Session:
             "cores": len(os.sched_getaffinity(0)),
             "intra_op_parallelism": tf.config.threading.get_intra_op_parallelism_threads(),
             "inter_op_parallelism": tf.config.threading.get_inter_op_parallelism_threads(),
-            "onednn": _pywrap_util_port.IsMklEnabled(),
+            "onednn": test_util.IsMklEnabled(),
             "jit": tf.config.optimizer.get_jit() or "off",
             "optimizer_options": json.dumps(tf.config.optimizer.get_experimental_options(), sort_keys=True),
             "floatx": keras.config.floatx(),
             "dtype_policy": keras.config.dtype_policy().name,
             "functions_run_eagerly": tf.config.functions_run_eagerly(),
             "operation_callbacks": len(context.context().op_callbacks),  # such as those that look for NaN
-            "deterministic_operations": config.is_op_determinism_enabled(),
             "synchronous": tf.config.experimental.get_synchronous_execution(),
             "log_device_placement": tf.debugging.get_log_device_placement(),
             "profiler": profiler_v2._profiler is not None,
             "device": self._device,
         }
+        if hasattr(config, "is_op_determinism_enabled"):  # 2.8
+            settings["deterministic_operations"] = config.is_op_determinism_enabled()
         launching = sum(name.startswith("tf_Compute") for name in names)
         if launching:
             settings["launching_threads"] = launching  # which TensorFlow starts with its first operation
@@ -407,14 +413,15 @@ class Session:
     def versions() -> dict[str, str]:
         """The versions of TensorFlow and Keras, and of the libraries for GPUs that it was built with."""
         built = tf.sysconfig.get_build_info()
-        versions = {"tensorflow": tf.__version__, "keras": importlib.metadata.version("keras")}
+        versions = {"tensorflow": tf.__version__, "keras": keras.__version__}
         names = {"cuda": "cuda_version", "cudnn": "cudnn_version"}
         return {**versions, **{name: str(built[key]) for name, key in names.items() if key in built}}
 
     def _compile(self, function: Callable) -> Callable:
         if self._mode == "eager":
             return function
-        return tf.function(function, autograph=False, jit_compile=True if self._mode == "graph-xla" else None)
+        name = "experimental_compile" if tf.__version__.startswith("2.3.") else "jit_compile"
+        return tf.function(function, autograph=False, **{name: True if self._mode == "graph-xla" else None})
 
     def _places_of(self, name: str, batch: tuple[Tensor, ...]) -> list[tuple[tuple[int, ...], float]]:
         """Shape and probability of each dropout in a forward pass with batches of these shapes."""
@@ -447,11 +454,13 @@ class _Layout:
     """A weight of the workload: its variable in the model, and its layout there."""
 
     def __init__(self, path: str, variable: keras.Variable, layer: keras.Layer) -> None:
-        self.name = f"{path}{_NAMES.get(variable.name, variable.name)}"
+        name = variable.name.rpartition("/")[2].partition(":")[0]  # in Keras 2: conv1/kernel:0
+        self.name = f"{path}{_NAMES.get(name, name)}"
         self.variable, self.layer = variable, layer
         recurrent = not getattr(layer, "as_cudnn", True)
         self._gates = layer.gates if recurrent else ()
-        self._turned = len(variable.shape) > 1 and (recurrent or isinstance(layer, layers.Conv2D | layers.Dense))
+        turned = keras.layers.Conv2D, keras.layers.Dense
+        self._turned = len(variable.shape) > 1 and (recurrent or isinstance(layer, turned))
         self._image = getattr(layer, "image", None) if self._turned else None
 
     def to_framework(self, array: np.ndarray) -> np.ndarray:
@@ -526,7 +535,7 @@ def _drop_by(by: Callable) -> Iterator[None]:
 
         return dropping
 
-    before = [(module, name, getattr(module, name)) for module, name in _DROPS]
+    before = [(module, name, getattr(module, name)) for module, name in _keras2.DROPS]
     for module, name, drop in before:
         setattr(module, name, replaced(name, drop))
     try:
@@ -621,6 +630,10 @@ def _select_device(device: str) -> str:
         if tf.config.get_visible_devices("GPU"):
             tf.config.set_visible_devices([], "GPU")
         return "CPU"
+    if _keras2.IN_USE:
+        raise BenchlibError(
+            f"device {device!r}: not in this version: tensorflow {tf.__version__} has nothing to wait for a GPU with"
+        )
     if not tf.config.get_visible_devices("GPU"):
         raise BenchlibError(
             f"device {device!r}: tensorflow {tf.__version__} finds no GPU here; install the build of tensorflow for it "

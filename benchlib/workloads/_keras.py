@@ -12,16 +12,20 @@ import tensorflow as tf
 from keras import layers
 from tensorflow import Tensor, Variable
 
+from benchlib.workloads import _keras2
+from benchlib.workloads._keras2 import Optimizer, raw
+
 
 def built(model: keras.Model, *inputs: keras.KerasTensor) -> keras.Model:
     """The model, with its weights made for such inputs."""
-    model(*inputs)
+    tf.autograph.experimental.do_not_convert(model)(*inputs)  # Keras 2 would write modules of its code and import them
     return model
 
 
 def gelu(x: Tensor) -> Tensor:
-    """``tf.nn.gelu``, whose constant is of single precision: in double precision it is a formula."""
-    return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2))) if x.dtype == tf.float64 else tf.nn.gelu(x)
+    """``tf.nn.gelu``, whose constant is of single precision: in double precision it is a formula, and before 2.4."""
+    formula = x.dtype == tf.float64 or not hasattr(tf.nn, "gelu")
+    return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2))) if formula else tf.nn.gelu(x)
 
 
 class DenseOfImage(layers.Dense):
@@ -42,6 +46,11 @@ class Conv2D(layers.Conv2D):
     def __init__(self, filters: int, kernel_size: int, strides: int = 1, pixels: int = 0, **named: Any) -> None:
         super().__init__(filters, kernel_size, strides, padding="valid", **named)
         self.pixels = pixels
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        super().build(input_shape)
+        if _keras2.IN_USE:
+            self._convolution_op = self.convolution_op  # what Keras 2 calls in its place, else without our padding
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         batch, *sides, channels = input_shape
@@ -73,10 +82,10 @@ class BatchNormalization(layers.BatchNormalization):
             return self.written_out(inputs, training)
         outputs, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
             x=inputs,
-            scale=self.gamma.value,
-            offset=self.beta.value,
-            mean=self.moving_mean.value,
-            variance=self.moving_variance.value,
+            scale=raw(self.gamma),
+            offset=raw(self.beta),
+            mean=raw(self.moving_mean),
+            variance=raw(self.moving_variance),
             epsilon=self.epsilon,
             exponential_avg_factor=1 - self.momentum,
             is_training=training,
@@ -87,13 +96,13 @@ class BatchNormalization(layers.BatchNormalization):
         return outputs
 
     def written_out(self, x: Tensor, training: bool) -> Tensor:
-        mean, variance = self.moving_mean.value, self.moving_variance.value
+        mean, variance = raw(self.moving_mean), raw(self.moving_variance)
         if training:
             mean, variance = tf.nn.moments(x, (0, 1, 2))
             numbers = tf.cast(tf.size(x[..., 0]), x.dtype)
             for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance * numbers / (numbers - 1))):
-                moving.assign(self.momentum * moving.value + (1 - self.momentum) * now)
-        return tf.nn.batch_normalization(x, mean, variance, self.beta.value, self.gamma.value, self.epsilon)
+                moving.assign(self.momentum * raw(moving) + (1 - self.momentum) * now)
+        return tf.nn.batch_normalization(x, mean, variance, raw(self.beta), raw(self.gamma), self.epsilon)
 
 
 class _Recurrent(layers.Layer):
@@ -216,7 +225,7 @@ class LSTM(_Recurrent):
         return tf.cast(block.h, x.dtype)
 
 
-class SGD(keras.optimizers.Optimizer):
+class SGD(Optimizer):
     """Stochastic gradient descent with momentum, and an L2 ``penalty`` on all weights, as a factor of them.
 
     The rate is applied to the velocity when a weight moves, as in PyTorch. ``keras.optimizers.SGD`` takes it into the
@@ -236,14 +245,14 @@ class SGD(keras.optimizers.Optimizer):
         velocity = self.velocities[self._get_variable_index(variable)]
         tf.raw_ops.ResourceApplyMomentum(
             var=variable.handle,
-            accum=velocity.value.handle,
+            accum=raw(velocity).handle,
             lr=tf.cast(learning_rate, variable.dtype),
             grad=gradient + self.penalty * variable if self.penalty else gradient,
             momentum=self.momentum,
         )
 
 
-class AdamW(keras.optimizers.Optimizer):
+class AdamW(Optimizer):
     """Adam, with decoupled ``weight_decay`` if there is one; epsilon is added after the bias is corrected, as in
     PyTorch. ``keras.optimizers.Adam`` and its ``AdamW`` add it before, and work the correction and the learning rate
     out anew for each weight. Gradients are clipped as in PyTorch, too.
@@ -260,7 +269,7 @@ class AdamW(keras.optimizers.Optimizer):
             self.squares = self.add_optimizer_variables(variables, "square")
 
     def apply(self, grads: list[Tensor], trainable_variables: list[keras.Variable] | None = None) -> None:
-        step = tf.cast(self.iterations.value + 1, keras.config.floatx())
+        step = tf.cast(raw(self.iterations) + 1, keras.config.floatx())
         beta_1, beta_2 = (tf.constant(beta, step.dtype) for beta in (self.beta_1, self.beta_2))
         self.beta_1_power, self.beta_2_power = tf.pow(beta_1, step), tf.pow(beta_2, step)
         # The operator adds epsilon before the bias is corrected: so it comes out the same.
@@ -282,8 +291,8 @@ class AdamW(keras.optimizers.Optimizer):
             variable.assign_sub(rate * self.decay * variable)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=self.means[place].value.handle,
-            v=self.squares[place].value.handle,
+            m=raw(self.means[place]).handle,
+            v=raw(self.squares[place]).handle,
             beta1_power=self.beta_1_power,
             beta2_power=self.beta_2_power,
             lr=rate,

@@ -3,7 +3,7 @@
 
 The statements on PyTorch and MindSpore were read in, or tried with, the versions in ``requirements.lock``. The versions
 for JAX, flax and optax are in ``environments/jax.txt``, for TensorFlow and Keras in ``environments/tensorflow.txt``,
-for MXNet in ``environments/mxnet.txt``.
+for MXNet in ``environments/mxnet.txt``. TensorFlow 2.3 (``environments/tensorflow-2.3.txt``) is named where it differs.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ TENSORFLOW_WEIGHTS = {
     "TensorFlow: names and order of weights": (
         "Keras's kernel of a dense layer (inputs, outputs) or convolution (height, width, inputs, outputs) is "
         "PyTorch's weight (outputs, inputs, ...), and laid out so when it is loaded; its embeddings are that weight, "
-        "its gamma, beta, moving_mean and moving_variance are weight, bias, running_mean and running_var"
+        "its gamma, beta, moving_mean and moving_variance are weight, bias, running_mean and running_var. TensorFlow "
+        "2.3 puts the layer's name before a weight's and an output's number after it: both are left out"
     ),
 }
 TENSORFLOW_IMAGES = {
@@ -162,7 +163,8 @@ TENSORFLOW_PADDING = {
     "TensorFlow: padding of convolutions": (
         'as many pixels on each side, by padding="same" where the stride is 1 and in pixels, given to tf.nn.conv2d, '
         "where it is 2: there same begins one pixel later than PyTorch. In pixels the gradients take longer, and "
-        "layers.ZeroPadding2D moves the image once more"
+        "layers.ZeroPadding2D moves the image once more. TensorFlow 2.3 does not call a layer's convolution_op, which "
+        "does so: it is put where the layer looks for its operator"
     ),
 }
 TENSORFLOW_POOLING = {
@@ -194,14 +196,14 @@ TENSORFLOW_SGD = {
     "TensorFlow: SGD": (
         "a Keras optimizer of our own with the operator ResourceApplyMomentum: keras.optimizers.SGD takes the rate "
         "into its velocity, which is another update where the rate changes, and its weight_decay is no part of the "
-        "gradient"
+        "gradient. In TensorFlow 2.3 its base class is ours, too (workloads/_keras2.py)"
     ),
 }
 TENSORFLOW_ADAM = {
     "TensorFlow: Adam": (
         "a Keras optimizer of our own with the operator ResourceApplyAdam, which like keras.optimizers.Adam adds "
         "epsilon before the bias is corrected: it is given epsilon times the root of that correction, which comes to "
-        "the same as PyTorch's"
+        "the same as PyTorch's. In TensorFlow 2.3 its base class is ours, too (workloads/_keras2.py)"
     ),
 }
 TENSORFLOW_EMBEDDING = {

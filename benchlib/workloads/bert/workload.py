@@ -206,7 +206,7 @@ WORKLOAD = Workload(
         **TENSORFLOW_EMBEDDING,
         **TENSORFLOW_LEFT_OUT,
         **TENSORFLOW_ADAM,
-        "TensorFlow: GELU": "tf.nn.gelu, which is the exact one by default",
+        "TensorFlow: GELU": "tf.nn.gelu, which is the exact one by default; before 2.4 its formula with tf.math.erf",
         "TensorFlow: epsilon of layer normalisation": f"given as {EPSILON:g}: Keras's own is 1e-3",
         "TensorFlow: attention": (
             "products and softmax, with the lowest number of its type as the score of padding: Keras's "

@@ -8,7 +8,7 @@ from keras import layers
 from tensorflow import Tensor
 
 from benchlib.workloads import Values
-from benchlib.workloads._keras import AdamW, built
+from benchlib.workloads._keras import AdamW, built, raw
 
 
 class Convolution(layers.Layer):
@@ -64,7 +64,7 @@ def loss(model: Model, batch: tuple[Tensor, ...]) -> Tensor:
     counted = tf.cast(labels != -1, keras.config.floatx())
     entropy = tf.reduce_sum(entropies * counted) / tf.reduce_sum(counted)
     return entropy + model.penalty / 2 * sum(
-        tf.reduce_sum(tf.square(weight.value)) for weight in model.conv1.trainable_variables
+        tf.reduce_sum(tf.square(raw(weight))) for weight in model.conv1.trainable_variables
     )
 
 
