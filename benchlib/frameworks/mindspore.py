@@ -32,6 +32,7 @@ from mindspore.train import anf_ir_pb2
 
 from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights, product
+from benchlib.frameworks._mindspore_old import Variances
 from benchlib.workloads import Values, Workload
 
 try:
@@ -166,6 +167,8 @@ class Session:
         self._scaler = None
         self._compiled_before: set[str] = set()
         self._compiled: tuple[str, ...] = ()
+        if RuntimeConf is None:
+            self.step = self._counted_step
 
     @staticmethod
     def schedule() -> None:
@@ -202,6 +205,10 @@ class Session:
         self._untrained = {name: found[name] for name in self._shapes if not found[name].requires_grad}
         check_trained(f"{workload.name} in mindspore", workload.weights(values), self._trained)
         self._optimizer_state = []
+        self._variances = None
+        norms = [cell for _, cell in built.cells_and_names() if isinstance(cell, nn.BatchNorm2d)]
+        if norms and self._training and RuntimeConf is None:
+            self._variances = Variances(norms, functools.partial(self._numbers_of, norms))
 
         # Each function for jit below has a ``def`` of its own, because MindSpore reads their source.
         if self._trains:
@@ -296,10 +303,14 @@ class Session:
         self._schedule = schedule(self._optimizer, self._values) if schedule else None
         if self._trains:
             self._part = self._all
+        if self._variances:
+            self._variances.keep()
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
         self.synchronize()
+        if self._variances:
+            self._variances.correct()
         parameters = {**self._trained, **self._untrained}
         return {name: self.to_numpy(parameters[name]) for name in self._shapes}
 
@@ -315,6 +326,12 @@ class Session:
         if self._schedule:
             self._schedule.step()
         return loss
+
+    def _counted_step(self, batch: tuple[Tensor, ...]) -> Tensor:
+        """The ``step`` of MindSpore 2.0: running variances are to be corrected."""
+        if self._variances:
+            self._variances.count(batch)
+        return Session.step(self, batch)
 
     def synchronize(self) -> None:
         """Wait until all queued work is done.
@@ -402,6 +419,8 @@ class Session:
             return result
 
         behaving = nullcontext() if training else self._set_training(training=False)
+        if training and self._graph and RuntimeConf is None:
+            self._run_eagerly(self._loss, *batch)  # in 2.0 the first two passes after a graph drop the same
         with behaving, _dropouts_through(watched):
             if training:
                 self._run_eagerly(self._loss, *batch)
@@ -486,6 +505,20 @@ class Session:
         if self._trains:
             seen.append(("loss", loss))
         return [(name, self.to_numpy(value)) for name, value in seen]
+
+    def _numbers_of(self, norms: Sequence[nn.BatchNorm2d], batch: tuple[Tensor, ...]) -> list[int]:
+        """The number of values of a channel in a batch that each batch normalisation is given."""
+        seen: dict[int, int] = {}
+        call = nn.Cell.__call__
+
+        def watched(cell, *arguments, **named):
+            if isinstance(cell, nn.BatchNorm2d):
+                seen[id(cell)] = arguments[0].size // arguments[0].shape[1]
+            return call(cell, *arguments, **named)
+
+        with self._set_training(training=False), _attributes((nn.Cell, "__call__", watched)):
+            self._run_eagerly(self._model, *batch[: -self._targets])
+        return [seen[id(norm)] for norm in norms]
 
     def multiply_adds(self, batch: tuple[Tensor, ...]) -> float | None:
         """Those of the graph that a step is compiled to; None in eager mode, where no product on the way back shows."""
@@ -595,10 +628,14 @@ class Session:
     @contextmanager
     def _restore_untrained(self) -> Iterator[None]:
         self.synchronize()
+        if self._variances:
+            self._variances.correct()
         before = {name: self.to_numpy(parameter) for name, parameter in self._untrained.items()}
         yield
         for name, parameter in self._untrained.items():
             _write(parameter, Tensor(before[name]))
+        if self._variances:
+            self._variances.keep()
 
 
 class _WithMasks:
