@@ -16,7 +16,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -24,15 +24,21 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, communication, nn, ops
-from mindspore._c_expression import RuntimeConf
 from mindspore.common import api
 from mindspore.common.api import _pynative_executor
+from mindspore.ops.composite import _Grad
 from mindspore.ops.function import nn_func
 from mindspore.train import anf_ir_pb2
 
 from benchlib.errors import BenchlibError, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights, product
+from benchlib.frameworks._mindspore_old import Variances
 from benchlib.workloads import Values, Workload
+
+try:
+    from mindspore._c_expression import RuntimeConf
+except ImportError:  # before 2.5
+    RuntimeConf = None
 
 TITLE = "MindSpore"
 PACKAGE = "mindspore"
@@ -86,7 +92,7 @@ KNOBS = (
 )
 
 _MIB = 2**20
-_MIXED = {"bf16": ms.bfloat16, "fp16": ms.float16}
+_MIXED = {"bf16": getattr(ms, "bfloat16", None), "fp16": ms.float16}  # bf16 came with 2.2
 _TARGETS = {"cpu": "CPU", "cuda": "GPU", "npu": "Ascend"}
 _NAMES = {  # by type of cell: MindSpore's name to the workload's, where they differ
     nn.BatchNorm2d: {
@@ -127,6 +133,15 @@ class Session:
             if (name, value) != ("launch_blocking", "on"):
                 raise BenchlibError(no_such("knob of mindspore", f"{name}={value}", ["launch_blocking=on"]))
         target = _TARGETS[device]
+        if target != "CPU" and not hasattr(ms, "hal"):  # came with 2.3
+            raise BenchlibError(
+                f"device {device!r}: not in this version: mindspore {ms.__version__} has no mindspore.hal, whose "
+                "events and memory benchlib reads"
+            )
+        if _MIXED.get(precision[:4], ms.float32) is None:
+            raise BenchlibError(
+                f"precision {precision!r}: not in this version: mindspore {ms.__version__} has no mindspore.bfloat16"
+            )
         if target != "CPU" and not ms.hal.is_available(target):
             raise BenchlibError(
                 f"device {device!r}: mindspore {ms.__version__} finds no {target} here; "
@@ -135,9 +150,15 @@ class Session:
         self._target = target
         self._graph = mode == "graph"
         self._precision = precision
-        ms.set_device(target)
+        if RuntimeConf:
+            ms.set_device(target)
+        else:
+            ms.set_context(device_target=target)
         if "launch_blocking" in knobs:
-            ms.runtime.launch_blocking()
+            if RuntimeConf:
+                ms.runtime.launch_blocking()
+            else:
+                ms.set_context(pynative_synchronize=True)
         ms.set_context(mode=ms.GRAPH_MODE if self._graph else ms.PYNATIVE_MODE)
         # For dropout only: weights and batches come from files. On the CPU its masks differ between equal runs all the
         # same, from about the sixth step on.
@@ -146,6 +167,8 @@ class Session:
         self._scaler = None
         self._compiled_before: set[str] = set()
         self._compiled: tuple[str, ...] = ()
+        if RuntimeConf is None:
+            self.step = self._counted_step
 
     @staticmethod
     def schedule() -> None:
@@ -182,6 +205,10 @@ class Session:
         self._untrained = {name: found[name] for name in self._shapes if not found[name].requires_grad}
         check_trained(f"{workload.name} in mindspore", workload.weights(values), self._trained)
         self._optimizer_state = []
+        self._variances = None
+        norms = [cell for _, cell in built.cells_and_names() if isinstance(cell, nn.BatchNorm2d)]
+        if norms and self._training and RuntimeConf is None:
+            self._variances = Variances(norms, functools.partial(self._numbers_of, norms))
 
         # Each function for jit below has a ``def`` of its own, because MindSpore reads their source.
         if self._trains:
@@ -210,7 +237,7 @@ class Session:
                 def update(gradients):
                     if clip is not None:
                         gradients = ops.clip_by_global_norm(gradients, clip)
-                    optimizer(gradients)
+                    return optimizer(gradients)  # 2.0 leaves out a function that returns nothing, without a word
 
                 return update
 
@@ -233,9 +260,7 @@ class Session:
                 return reduced_trained(of_trained(*batch)[1])
 
         else:
-            output_and_gradients = ms.value_and_grad(
-                model, 0, ms.ParameterTuple(self._trained.values()), sens_param=True
-            )
+            output_and_gradients = _output_and_gradients(model, ms.ParameterTuple(self._trained.values()))
 
             def gradients(inputs, gradient):
                 return output_and_gradients(inputs, gradient)
@@ -266,22 +291,26 @@ class Session:
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for mindspore", self._shapes, {name: array.shape for name, array in weights.items()})
-        # copy_ and not set_data, which cuts a parameter off from earlier compiled code, without a word. So it is
+        # In place and not by set_data, which cuts a parameter off from earlier compiled code, without a word. So it is
         # in eager mode too, because MindSpore's optimizers are compiled.
         for name, parameter in {**self._trained, **self._untrained}.items():
-            parameter.copy_(Tensor(weights[name]))
+            _write(parameter, Tensor(weights[name]))
         for parameter, value in self._optimizer_state:
-            parameter.copy_(Tensor(value))
+            _write(parameter, Tensor(value))
         if self._trains and self._scaler:
-            self._scaler.scale_value.copy_(Tensor(loss_scale, ms.float32))
+            _write(self._scaler.scale_value, Tensor(loss_scale, ms.float32))
         schedule = getattr(self._module, "schedule", None)
         self._schedule = schedule(self._optimizer, self._values) if schedule else None
         if self._trains:
             self._part = self._all
+        if self._variances:
+            self._variances.keep()
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
         self.synchronize()
+        if self._variances:
+            self._variances.correct()
         parameters = {**self._trained, **self._untrained}
         return {name: self.to_numpy(parameters[name]) for name in self._shapes}
 
@@ -297,6 +326,12 @@ class Session:
         if self._schedule:
             self._schedule.step()
         return loss
+
+    def _counted_step(self, batch: tuple[Tensor, ...]) -> Tensor:
+        """The ``step`` of MindSpore 2.0: running variances are to be corrected."""
+        if self._variances:
+            self._variances.count(batch)
+        return Session.step(self, batch)
 
     def synchronize(self) -> None:
         """Wait until all queued work is done.
@@ -384,6 +419,8 @@ class Session:
             return result
 
         behaving = nullcontext() if training else self._set_training(training=False)
+        if training and self._graph and RuntimeConf is None:
+            self._run_eagerly(self._loss, *batch)  # in 2.0 the first two passes after a graph drop the same
         with behaving, _dropouts_through(watched):
             if training:
                 self._run_eagerly(self._loss, *batch)
@@ -469,14 +506,31 @@ class Session:
             seen.append(("loss", loss))
         return [(name, self.to_numpy(value)) for name, value in seen]
 
+    def _numbers_of(self, norms: Sequence[nn.BatchNorm2d], batch: tuple[Tensor, ...]) -> list[int]:
+        """The number of values of a channel in a batch that each batch normalisation is given."""
+        seen: dict[int, int] = {}
+        call = nn.Cell.__call__
+
+        def watched(cell, *arguments, **named):
+            if isinstance(cell, nn.BatchNorm2d):
+                seen[id(cell)] = arguments[0].size // arguments[0].shape[1]
+            return call(cell, *arguments, **named)
+
+        with self._set_training(training=False), _attributes((nn.Cell, "__call__", watched)):
+            self._run_eagerly(self._model, *batch[: -self._targets])
+        return [seen[id(norm)] for norm in norms]
+
     def multiply_adds(self, batch: tuple[Tensor, ...]) -> float | None:
         """Those of the graph that a step is compiled to; None in eager mode, where no product on the way back shows."""
         if not self._graph:
             return None
         jitted = inspect.getclosurevars(self._step).nonlocals
-        executor = api._JitExecutor(
-            jitted["func"], jitted["hash_obj"], jit_config=jitted["jit_config"], dynamic=jitted["dynamic"]
-        )
+        if hasattr(api, "_JitExecutor"):
+            executor = api._JitExecutor(
+                jitted["func"], jitted["hash_obj"], jit_config=jitted["jit_config"], dynamic=jitted["dynamic"]
+            )
+        else:
+            executor = api._MindsporeFunctionExecutor(jitted["func"], jitted["hash_obj"])
         phase = executor.compile(jitted["func"].__name__, *batch)
         model = anf_ir_pb2.ModelProto.FromString(executor._graph_executor.get_func_graph_proto(phase, "anf_ir", False))
         branches = sum(node.op_type == "Partial" for node in model.graph.node)  # what is in them does not show
@@ -501,9 +555,13 @@ class Session:
             "actor_threads": pool["ActorThread_"],
             "kernel_threads": pool["KernelThread_"],
             "deterministic": ms.get_context("deterministic"),
-            "launch_blocking": RuntimeConf.get_instance().is_launch_blocking(),
+            "launch_blocking": (
+                RuntimeConf.get_instance().is_launch_blocking()
+                if RuntimeConf
+                else ms.get_context("pynative_synchronize")
+            ),
             "graph_mode": ms.get_context("mode") == ms.GRAPH_MODE,
-            **{name: ms.get_context(name) for name in _DEBUGGING},
+            **_of_context(_DEBUGGING),
             "compilations": self._compilations(),
         }
         if self._precision != "fp32":
@@ -544,7 +602,8 @@ class Session:
         if self._precision == "fp32":
             return model
         name, _, level = self._precision.partition("-")
-        mixed = ms.amp.auto_mixed_precision(model, level, _MIXED[name])
+        dtype = [_MIXED["bf16"]] if name == "bf16" else []  # fp16 is MindSpore's own choice
+        mixed = ms.amp.auto_mixed_precision(model, level, *dtype)
         # O2 and O3 put a cell around the model, which casts its outputs. A loss may ask the model for its parts.
         if mixed is not model:
             own = {name: value for name, value in vars(model).items() if name not in vars(mixed)}
@@ -569,10 +628,14 @@ class Session:
     @contextmanager
     def _restore_untrained(self) -> Iterator[None]:
         self.synchronize()
+        if self._variances:
+            self._variances.correct()
         before = {name: self.to_numpy(parameter) for name, parameter in self._untrained.items()}
         yield
         for name, parameter in self._untrained.items():
-            parameter.copy_(Tensor(before[name]))
+            _write(parameter, Tensor(before[name]))
+        if self._variances:
+            self._variances.keep()
 
 
 class _WithMasks:
@@ -594,8 +657,8 @@ class _WithMasks:
 
     def __call__(self, draw: Draw, *arguments: Tensor) -> Any:
         masks = [draw(place, shape, p).ravel() / (1 - p) for place, (shape, p) in enumerate(self._places)]
-        self._masks.copy_(Tensor(np.concatenate(masks).astype(np.float32)))
-        self._taken.copy_(Tensor(0, ms.int32))
+        _write(self._masks, Tensor(np.concatenate(masks).astype(np.float32)))
+        _write(self._taken, Tensor(0, ms.int32))
         with _taking(self._masks, self._taken):  # its first call compiles it
             result = self._function(*arguments)
         if int(self._taken.asnumpy()) != self._masks.size:
@@ -682,7 +745,8 @@ def _multiply_adds(graph: anf_ir_pb2.GraphProto) -> float | None:
     for node in graph.node:
         given = [one.name for one in node.input]
         if node.op_type in ("MatMul", "BatchMatMul"):
-            total += product(shapes[node.name]) * shapes[given[0]][-2 if constants[given[2]].bool_val else -1]
+            turned = constants[given[2]].bool_val if len(given) > 2 else _attributes_of(node)["transpose_a"]  # in 2.0
+            total += product(shapes[node.name]) * shapes[given[0]][-2 if turned else -1]
         elif node.op_type in ("MatMulExt", "BatchMatMulExt"):
             total += product(shapes[node.name]) * shapes[given[0]][-1]
         elif node.op_type == "Conv2D":
@@ -692,12 +756,15 @@ def _multiply_adds(graph: anf_ir_pb2.GraphProto) -> float | None:
         elif node.op_type == "Conv2DBackpropFilter":
             total += product(shapes[given[0]]) * product(shapes[node.name][1:])
         elif node.op_type in ("LSTM", "LSTMGrad"):
-            sizes = {one.name: one.value.int_val or one.value.bool_val for one in node.attribute}
             length, batch, _ = shapes[given[0]]
-            total += length * batch * _lstm(sizes) * (2 if node.op_type == "LSTMGrad" else 1)
+            total += length * batch * _lstm(_attributes_of(node)) * (2 if node.op_type == "LSTMGrad" else 1)
         elif _PRODUCT.search(node.op_type):
             return None
     return total
+
+
+def _attributes_of(node: anf_ir_pb2.NodeProto) -> dict[str, int]:
+    return {one.name: one.value.int_val or one.value.bool_val for one in node.attribute}
 
 
 def _lstm(sizes: Mapping[str, int]) -> int:
@@ -709,6 +776,32 @@ def _lstm(sizes: Mapping[str, int]) -> int:
 
 def _shape(kind: anf_ir_pb2.TypeProto) -> tuple[int, ...]:
     return tuple(dim.size for dim in kind.tensor_type.shape.dim)
+
+
+def _write(parameter: Parameter, value: Tensor) -> None:
+    """In place: ``copy_`` came with 2.3."""
+    if hasattr(parameter, "copy_"):
+        parameter.copy_(value)
+    else:
+        ops.assign(parameter, value)
+
+
+def _output_and_gradients(model: nn.Cell, weights: ms.ParameterTuple) -> Callable:
+    """A function from an input and the gradient of the output to the output and the gradients."""
+    if "sens_param" in inspect.signature(ms.value_and_grad).parameters:
+        return ms.value_and_grad(model, 0, weights, sens_param=True)
+    # What value_and_grad of 2.0 makes, with a gradient of the output.
+    grad = _Grad(get_by_list=True, sens_param=True, get_by_position=True, get_value=True)
+    return grad(model, weights, (0,))
+
+
+def _of_context(names: Iterable[str]) -> dict[str, Any]:
+    """Values in MindSpore's context; without those that this version has no name for."""
+    found = {}
+    for name in names:
+        with suppress(ValueError):
+            found[name] = ms.get_context(name)
+    return found
 
 
 def _same(gradients):

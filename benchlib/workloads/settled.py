@@ -1,9 +1,9 @@
 """Points that the files of several workloads settle so that all frameworks run the same model, as point: how. See
 ``benchlib.workloads.Workload.settled``.
 
-The statements on PyTorch and MindSpore were read in, or tried with, the versions in ``requirements.lock``. The versions
-for JAX, flax and optax are in ``environments/jax.txt``, for TensorFlow and Keras in ``environments/tensorflow.txt``,
-for MXNet in ``environments/mxnet.txt``. TensorFlow 2.3 (``environments/tensorflow-2.3.txt``) is named where it differs.
+The statements on PyTorch and MindSpore were read in, or tried with, the versions in ``requirements.lock``; those on
+others in the versions of ``environments/NAME.txt``, as jax (with flax and optax), tensorflow (with Keras), mxnet,
+chainer and paddle. A statement on an earlier version names it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ GRADIENTS_OF_STEPS = {
 GRADIENTS = {
     "gradients": (
         "of the input and all weights, from a given gradient of the output: autograd.grad in PyTorch, value_and_grad "
-        "with sens_param in MindSpore, whose step returns them, or graph mode would leave them out"
+        "with sens_param in MindSpore, whose step returns them, or graph mode would leave them out; MindSpore 2.0, "
+        "whose value_and_grad has no sens_param, gets the same from the class behind it"
     ),
 }
 BEHAVIOUR = {
@@ -69,6 +70,11 @@ NORM_NAMES = {
         "MindSpore's gamma, beta, moving_mean and moving_variance are PyTorch's weight, bias, running_mean and "
         "running_var, and are copied as these"
     ),
+    "MindSpore 2.0: running variance": (
+        "is made of variances of the batch, that of PyTorch and of MindSpore today of those of a sample (a sum over "
+        "one number less); it is turned into PyTorch's, exactly, whenever weights are read or a model is evaluated, "
+        "and not in steps: see frameworks/_mindspore_old.py"
+    ),
 }
 NORM_MOMENTUM = {
     "momentum of batch normalisation": (
@@ -91,7 +97,9 @@ DECAY_OF_ALL = {
 ADAM = {
     "Adam": (
         "experimental.optim.AdamW without decay in MindSpore, because its nn.Adam and experimental.optim.Adam add "
-        "epsilon before the bias is corrected, and PyTorch's after"
+        "epsilon before the bias is corrected, and PyTorch's after; MindSpore 2.0, which has no experimental.optim, "
+        "gets an AdamW of our own, workloads/_mindspore.py: the operator behind nn.Adam, with an epsilon that is "
+        "corrected, too"
     ),
 }
 JAX_WEIGHTS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from mindspore import Parameter, Tensor, nn, ops
-from mindspore.experimental import optim
 
 from benchlib.workloads import Values
+from benchlib.workloads._mindspore import optim
 from benchlib.workloads.bert.workload import EPSILON
 
 

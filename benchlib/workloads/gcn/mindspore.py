@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mindspore import Parameter, Tensor, nn, ops
-from mindspore.experimental import optim
 
 from benchlib.workloads import Values
+from benchlib.workloads._mindspore import optim
 
 
 class Convolution(nn.Cell):
