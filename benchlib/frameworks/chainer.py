@@ -218,7 +218,8 @@ class Session:
         owners = {name.rpartition(".")[0] for name in self._shapes}
         links = {_named(path): link for path, link in self._model.namedlinks()}
         names = {id(link): name or self._name for name, link in links.items() if name in owners}
-        with self._restore_untrained(), chainer.no_backprop_mode(), _Layers(names) as layers:
+        behaving = chainer.using_config("train", self._training)
+        with self._restore_untrained(), behaving, chainer.no_backprop_mode(), _Layers(names) as layers:
             result = self._module.loss(self._model, batch) if self._trains else self._model(batch[0])
         arrays = [(name, self._numpy(array)) for name, array in layers.seen]
         return [*arrays, ("loss", self._numpy(result.array))] if self._trains else arrays

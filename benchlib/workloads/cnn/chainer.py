@@ -9,6 +9,7 @@ from chainer import functions as F
 from chainer import links as L
 
 from benchlib.workloads import Values
+from benchlib.workloads._chainer import dropout
 
 
 class Model(chainer.Chain):
@@ -28,10 +29,10 @@ class Model(chainer.Chain):
 
     def forward(self, x: Variable) -> Variable:  # (batch, 3, size, size)
         x = self.conv2(F.relu(self.conv1(x)))  # (batch, 50, size, size)
-        x = F.dropout(F.relu(pool(x)), self.conv_dropout)  # (batch, 50, size / 2, size / 2)
+        x = dropout(F.relu(pool(x)), self.conv_dropout)  # (batch, 50, size / 2, size / 2)
         x = self.conv4(F.relu(self.conv3(x)))  # (batch, 100, size / 2, size / 2)
-        x = F.dropout(F.relu(pool(x)), self.conv_dropout)  # (batch, 100, size / 4, size / 4)
-        x = F.dropout(F.relu(self.dense1(x)), self.dense_dropout)  # (batch, 512): a dense layer flattens
+        x = dropout(F.relu(pool(x)), self.conv_dropout)  # (batch, 100, size / 4, size / 4)
+        x = dropout(F.relu(self.dense1(x)), self.dense_dropout)  # (batch, 512): a dense layer flattens
         return self.dense2(x)  # (batch, 10)
 
 
