@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -149,7 +149,7 @@ class Session:
 
     def gradients(self, batch: tuple[Any, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
-        with self._restore_untrained():
+        with self._restore_untrained(), nullcontext() if self._training else _without_ideep(self._model):
             self._loss_and_gradients(batch) if self._trains else self._output_and_gradients(batch)
         variables = {**({} if self._trains else {"input": batch[0]}), **self._trained}
         return {
@@ -358,6 +358,17 @@ def _replace_dropout(see: Callable[[Callable, Dropout, tuple[Any]], tuple[Any]])
     drop = Dropout.forward_cpu
     with patch.object(Dropout, "forward_cpu", lambda node, inputs: see(drop, node, inputs)):
         yield
+
+
+@contextmanager
+def _without_ideep(model: chainer.Link) -> Iterator[None]:
+    """Have NumPy compute, where Chainer has an error with iDeep: the gradient of fixed running statistics."""
+    has_ideep = intel64.should_use_ideep(">=auto")
+    model.to_cpu()
+    with chainer.using_config("use_ideep", "never"):
+        yield
+    if has_ideep:
+        model.to_intel64()
 
 
 def _named(path: str) -> str:
