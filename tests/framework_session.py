@@ -111,14 +111,14 @@ class Probe:
         found = _named("loaded", session.weights())
         found["outputs"] = session.outputs(ready[0], training=True)[0]
         found["evaluation outputs"] = session.outputs(ready[0], training=False)[0]
-        found |= _named("gradient", session.gradients(ready[0]))
-        found |= _named("untouched", session.weights())
+        found.update(_named("gradient", session.gradients(ready[0])))
+        found.update(_named("untouched", session.weights()))
         found["steps"] = self._steps(ready[:1])
-        found |= _named("after one step", session.weights())
+        found.update(_named("after one step", session.weights()))
         found["steps"] = np.stack([*found["steps"], *self._steps(ready[1:])])
-        found |= _named("after all steps", session.weights())
+        found.update(_named("after all steps", session.weights()))
         session.load(initial(workload, values))
-        found |= _named("loaded again", session.weights())
+        found.update(_named("loaded again", session.weights()))
         found["steps again"] = self._steps(ready)
         return found
 
@@ -228,7 +228,8 @@ class Probe:
         workload, values = self.build("cnn", WITHOUT_DROPOUT, session)
         batch = session.put(batches(workload, values)[0])
         found = {"loaded:" + name: array for name, array in session.weights().items()}
-        found |= {"outputs": session.outputs(batch, training=True)[0], **_named("gradient", session.gradients(batch))}
+        found["outputs"] = session.outputs(batch, training=True)[0]
+        found.update(_named("gradient", session.gradients(batch)))
         settings = session.settings()
         asked = [name for name in KNOBS[self.framework] if name in settings]
         return {**found, "settings": np.array([f"{name}={settings[name]}" for name in asked])}
@@ -353,12 +354,12 @@ def main() -> None:
         facts["graphs"] = counters["stats"]["unique_graphs"]
         facts["graph breaks"] = sum(counters["graph_break"].values())
     else:
-        facts |= {"refusals": probe.refusals(), "dropout": probe.dropout(), "zeroed": probe.zeroed()}
-        facts |= {"passes": probe.passes(), "waits": probe.waits(), "mixed": probe.mixed()}
+        facts.update({"refusals": probe.refusals(), "dropout": probe.dropout(), "zeroed": probe.zeroed()})
+        facts.update({"passes": probe.passes(), "waits": probe.waits(), "mixed": probe.mixed()})
     if framework == "mindspore":
         facts["looked into"] = probe.looked_into()
     if mode == "eager" and framework in KNOBS:
-        arrays |= {f"knobs/{name}": array for name, array in probe.knobs().items()}
+        arrays.update({f"knobs/{name}": array for name, array in probe.knobs().items()})
     np.savez(folder / "arrays.npz", **arrays)
     (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
 

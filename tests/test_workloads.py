@@ -16,7 +16,7 @@ from benchlib.workloads.googlenet.workload import BLOCKS, outputs
 from benchlib.workloads.resnet50.workload import convolutions as resnet50_convolutions
 
 PACKAGE = Path(benchlib.__file__).parent
-EVERY_FRAMEWORK = {"torch", "torch_npu", "mindspore", "tensorflow", "keras", "jax", "flax", "mxnet", "paddle"}
+LIBRARIES = {"torch", "torch_npu", "mindspore", "tensorflow", "keras", "jax", "flax", "mxnet", "paddle", "chainer"}
 
 
 def test_the_shipped_workloads_are_there_in_both_frameworks():
@@ -94,10 +94,10 @@ def test_each_workload_of_two_frameworks_says_what_was_settled(name):
 
 
 def test_what_was_settled_for_one_framework_begins_with_its_name():
-    named = re.compile("PyTorch|MindSpore|JAX|TensorFlow|MXNet")
+    named = re.compile("PyTorch|MindSpore|JAX|TensorFlow|MXNet|Chainer")
     for name in workloads.names():
         for what in workloads.load(name).settled:
-            assert not named.search(re.sub("^(JAX|TensorFlow|MXNet): ", "", what)), f"{name}: {what}"
+            assert not named.search(re.sub("^(JAX|TensorFlow|MXNet|Chainer): ", "", what)), f"{name}: {what}"
 
 
 SETTLED = {  # what a file for MindSpore says, and what had to be settled where it does
@@ -161,7 +161,7 @@ def own_framework(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_only_a_frameworks_own_files_import_it(path):
-    assert imported(path) & EVERY_FRAMEWORK <= own_framework(path)
+    assert imported(path) & LIBRARIES <= own_framework(path)
 
 
 @pytest.mark.parametrize(

@@ -273,3 +273,58 @@ MXNET_GRADIENTS = {
         "of output.backward(gradient), which writes them to arrays that the input and the weights have for that"
     ),
 }
+CHAINER = {
+    "Chainer: training or evaluation": (
+        'said of each forward pass, by chainer.using_config("train", ...): a link has no behaviour of its own'
+    ),
+}
+CHAINER_DROPOUT = {
+    "Chainer: dropout": (
+        "by NumPy, with iDeep, too, whose own seeds its random numbers with the clock and drops the same for a second"
+    ),
+}
+CHAINER_SGD = {
+    "Chainer: momentum": (
+        "its velocity has the learning rate in it and PyTorch's has not, which is the same update while the rate stays "
+        "as it is"
+    ),
+}
+CHAINER_DECAY = {
+    "Chainer: weight decay": (
+        "of all weights, by the hook WeightDecay, which adds it to the gradient before momentum takes it in"
+    ),
+}
+CHAINER_ADAM = {
+    "Chainer: Adam": (
+        "a subclass in workloads/_chainer.py, because optimizers.Adam adds epsilon before the bias is corrected: its "
+        "update gets an epsilon that is corrected, too"
+    ),
+}
+CHAINER_POOLING = {
+    "Chainer: pooling": (
+        "cover_all=False: by default F.max_pooling_2d has one more row and column wherever some pixels would be left "
+        "out; its padding is minus infinity, as PyTorch's"
+    ),
+}
+CHAINER_NORM = {
+    "Chainer: batch normalisation": (
+        "gamma, beta, avg_mean and avg_var are PyTorch's weight, bias, running_mean and running_var; epsilon is given "
+        "as 1e-5, Chainer's own is 2e-5; the running variance is that of a sample, as PyTorch's"
+    ),
+    "Chainer: momentum of batch normalisation": "decay, 0.9 by default, is the share of the old statistics",
+}
+CHAINER_RECURRENT = {
+    "Chainer: recurrent layers": (
+        "a loop written out, with two biases for each gate: on the CPU L.NStepGRU and L.NStepLSTM have them, too, but "
+        "put their weights together anew at each step, and take twice as long; L.StatefulGRU resets before the product"
+    ),
+}
+CHAINER_GATES = {
+    "Chainer: gates": (
+        "F.lstm has them unit by unit (new, entry, forget, exit): the weights, in PyTorch's order, are put into that "
+        "one in each forward pass"
+    ),
+}
+CHAINER_GRADIENTS = {
+    "Chainer: gradients": "by output.backward() after output.grad is set; those of the step before are cleared first",
+}

@@ -7,6 +7,9 @@ import numpy as np
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
 from benchlib.workloads.settled import (
     BEHAVIOUR,
+    CHAINER,
+    CHAINER_GRADIENTS,
+    CHAINER_NORM,
     GRADIENTS,
     INITIAL_WEIGHTS,
     JAX_GRADIENTS,
@@ -81,6 +84,9 @@ WORKLOAD = Workload(
         **MXNET,
         **MXNET_NORM,
         **MXNET_GRADIENTS,
+        **CHAINER,
+        **CHAINER_NORM,
+        **CHAINER_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -5,6 +5,10 @@ from __future__ import annotations
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload, taps
 from benchlib.workloads.neutral import DROPOUT_OFF
 from benchlib.workloads.settled import (
+    CHAINER,
+    CHAINER_DROPOUT,
+    CHAINER_POOLING,
+    CHAINER_SGD,
     DROPOUT,
     GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
@@ -116,6 +120,10 @@ WORKLOAD = Workload(
         ),
         **MXNET_LOSS,
         **MXNET_SGD,
+        **CHAINER,
+        **CHAINER_DROPOUT,
+        **CHAINER_SGD,
+        **CHAINER_POOLING,
     },
     unit="images",
     optimizer_state=1,

@@ -7,6 +7,7 @@ import numpy as np
 from benchlib.errors import BenchlibError
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload, taps
 from benchlib.workloads.settled import (
+    CHAINER_GRADIENTS,
     GRADIENTS,
     INITIAL_WEIGHTS,
     JAX_GRADIENTS,
@@ -96,6 +97,7 @@ WORKLOAD = Workload(
         **TENSORFLOW_PADDING,
         **TENSORFLOW_GRADIENTS,
         **MXNET_GRADIENTS,
+        **CHAINER_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

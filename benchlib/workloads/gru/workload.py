@@ -9,6 +9,9 @@ from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import LARGE_EPSILON
 from benchlib.workloads.settled import (
     ADAM,
+    CHAINER,
+    CHAINER_ADAM,
+    CHAINER_RECURRENT,
     EMBEDDING,
     GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
@@ -97,6 +100,9 @@ WORKLOAD = Workload(
         "MXNet: last state": (
             "a slice of the outputs: SequenceLast without lengths ends the process in its gradient (1.9.1, imperative)"
         ),
+        **CHAINER,
+        **CHAINER_ADAM,
+        **CHAINER_RECURRENT,
     },
     unit="sequences",
     fields=("tokens", "labels"),

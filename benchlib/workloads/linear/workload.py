@@ -6,6 +6,7 @@ import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
 from benchlib.workloads.settled import (
+    CHAINER_GRADIENTS,
     GRADIENTS,
     INITIAL_WEIGHTS,
     JAX_GRADIENTS,
@@ -53,6 +54,7 @@ WORKLOAD = Workload(
         **TENSORFLOW_WEIGHTS,
         **TENSORFLOW_GRADIENTS,
         **MXNET_GRADIENTS,
+        **CHAINER_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -9,6 +9,11 @@ from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
 from benchlib.workloads.settled import (
     ADAM,
+    CHAINER,
+    CHAINER_ADAM,
+    CHAINER_DROPOUT,
+    CHAINER_GATES,
+    CHAINER_RECURRENT,
     DROPOUT,
     EMBEDDING,
     GRADIENTS_OF_STEPS,
@@ -121,6 +126,12 @@ WORKLOAD = Workload(
             "reversed by SequenceReverse; a bidirectional rnn.LSTM heeds lengths (use_sequence_length) on GPUs only"
         ),
         "MXNet: last state": "by SequenceLast with the lengths",
+        **CHAINER,
+        **CHAINER_DROPOUT,
+        **CHAINER_ADAM,
+        **CHAINER_RECURRENT,
+        **CHAINER_GATES,
+        "Chainer: two directions": "as in PyTorch; a sequence is reversed within its own length by F.permutate",
     },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),

@@ -14,6 +14,11 @@ from benchlib.workloads.layers import (
 from benchlib.workloads.neutral import CAREFUL_RATE, LARGE_DECAY, NORM_BIAS
 from benchlib.workloads.settled import (
     BEHAVIOUR,
+    CHAINER,
+    CHAINER_DECAY,
+    CHAINER_NORM,
+    CHAINER_POOLING,
+    CHAINER_SGD,
     DECAY_OF_ALL,
     GRADIENTS_OF_STEPS,
     INITIAL_WEIGHTS,
@@ -139,6 +144,11 @@ WORKLOAD = Workload(
         **MXNET_SGD,
         **MXNET_DECAY,
         **MXNET_NORM,
+        **CHAINER,
+        **CHAINER_SGD,
+        **CHAINER_DECAY,
+        **CHAINER_POOLING,
+        **CHAINER_NORM,
     },
     unit="images",
     optimizer_state=1,

@@ -11,6 +11,9 @@ from benchlib.workloads.layers import Convolution, convolutions_weights, convolu
 from benchlib.workloads.resnet50.workload import EXPANSION, STAGES, convolutions
 from benchlib.workloads.settled import (
     BEHAVIOUR,
+    CHAINER,
+    CHAINER_NORM,
+    CHAINER_POOLING,
     INITIAL_WEIGHTS,
     JAX_IMAGES,
     JAX_PADDING,
@@ -122,6 +125,9 @@ WORKLOAD = Workload(
             "which no step computes, and the gate compares: of training behaviour with fixed running statistics, "
             "because in evaluation oneDNN's pooling does not keep where the largest numbers were (1.9.1)"
         ),
+        **CHAINER,
+        **CHAINER_POOLING,
+        **CHAINER_NORM,
     },
     unit="images",
     inputs=inputs,
