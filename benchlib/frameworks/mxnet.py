@@ -78,7 +78,10 @@ KNOBS = (
             "oneDNN computes convolution, batch normalisation, ReLU and sum as one operator, where nothing goes back; "
             "MXNET_SUBGRAPH_BACKEND, which is on as installed, does so for Symbol only, not for Gluon"
         ),
-        "source": "MXNet documentation, 'HybridBlock.hybridize'; docs/mxnet.md has its effect",
+        "source": (
+            "MXNet documentation, 'HybridBlock.hybridize', before 1.7 'Symbol.get_backend_symbol'; docs/mxnet.md has "
+            "its effect"
+        ),
     },
 )
 

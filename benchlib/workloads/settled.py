@@ -3,7 +3,7 @@
 
 The statements on PyTorch and MindSpore were read in, or tried with, the versions in ``requirements.lock``. The versions
 for JAX, flax and optax are in ``environments/jax.txt``, for TensorFlow and Keras in ``environments/tensorflow.txt``,
-for MXNet in ``environments/mxnet.txt``.
+for MXNet in ``environments/mxnet.txt``; those on MXNet were tried with ``environments/mxnet-1.6.txt``, too.
 """
 
 from __future__ import annotations
