@@ -44,7 +44,7 @@ def facts(environment: str, mode: str) -> dict:
 
 
 each_mode = pytest.mark.parametrize(
-    ("environment", "mode"), itertools.product(("mxnet", "mxnet-1.6"), frameworks.modes("mxnet"))
+    ("environment", "mode"), [*itertools.product(("mxnet", "mxnet-1.6"), frameworks.modes("mxnet"))]
 )
 
 
