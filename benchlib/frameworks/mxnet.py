@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 import itertools
 import math
 import os
@@ -26,7 +27,7 @@ from typing import Any
 
 import mxnet as mx
 import numpy as np
-from mxnet import autograd, gluon
+from mxnet import autograd, gluon, runtime
 from mxnet.gluon import HybridBlock, nn, rnn
 from mxnet.ndarray import NDArray
 
@@ -36,7 +37,7 @@ from benchlib.workloads import Values, Workload
 
 TITLE = "MXNet"
 PACKAGE = "mxnet"
-DISTRIBUTIONS = ("mxnet", "mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101")
+DISTRIBUTIONS = ("mxnet", "mxnet-mkl", "mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101")
 DEVICES = ("cpu", "cuda")
 NEEDS = (
     {
@@ -77,7 +78,10 @@ KNOBS = (
             "oneDNN computes convolution, batch normalisation, ReLU and sum as one operator, where nothing goes back; "
             "MXNET_SUBGRAPH_BACKEND, which is on as installed, does so for Symbol only, not for Gluon"
         ),
-        "source": "MXNet documentation, 'HybridBlock.hybridize'; docs/mxnet.md has its effect",
+        "source": (
+            "MXNet documentation, 'HybridBlock.hybridize', before 1.7 'Symbol.get_backend_symbol'; docs/mxnet.md has "
+            "its effect"
+        ),
     },
 )
 
@@ -89,6 +93,7 @@ _NAMES = {  # the end of Gluon's name for a weight to the workload's, where they
     "_unfused.0.i2h_bias": "bias_ih_l0",
     "_unfused.0.h2h_bias": "bias_hh_l0",
 }
+_HAS_BACKENDS = "backend" in inspect.signature(HybridBlock.hybridize).parameters  # since 1.7
 
 
 class Session:
@@ -145,7 +150,7 @@ class Session:
         self._masked: _Network | None = None
         self._places_of: dict[tuple[tuple[int, ...], ...], list[tuple]] = {}
         if self._graph:
-            self._network = _Network(self._model, compute)
+            self._network = _Network(self._model, compute, self._backend)
             self._compile()
         else:
             self._network = lambda *batch: compute(self._model, batch)
@@ -320,14 +325,15 @@ class Session:
         settings = {
             "threads": len(os.listdir("/proc/self/task")),
             "omp_threads": linked.omp_get_max_threads(),
-            "openblas_threads": linked.openblas_get_num_threads(),
-            "onednn": mx.runtime.Features().is_enabled("MKLDNN"),
+            "onednn": runtime.Features().is_enabled("MKLDNN"),
             "device": str(self._context),
             "bulk_size": _bulk_size(),
             "amp": getattr(sys.modules.get("mxnet.contrib.amp.amp"), "_amp_initialized", False),
             "variables": " ".join(f"{name}={value}" for name, value in heeded),
             "hybridized": any(block._active for block in _blocks(self._model, HybridBlock)) if self._model else False,
         }
+        if hasattr(linked, "openblas_get_num_threads"):  # since 1.7
+            settings["openblas_threads"] = linked.openblas_get_num_threads()
         if self._graph:
             settings["compilations"] = getattr(self._network, "compilations", 0)
         return settings
@@ -338,14 +344,22 @@ class Session:
 
     @staticmethod
     def versions() -> dict[str, str]:
-        """MXNet's version, and that of the OpenBLAS that it brings; its oneDNN is linked in and does not tell."""
-        config = mx.base._LIB.openblas_get_config
-        config.restype = ctypes.c_char_p
-        return {"mxnet": mx.__version__, "openblas": config().decode().split()[1]}
+        """MXNet's version, and that of the library that it brings and that tells its own: OpenBLAS since 1.7, oneDNN
+        before, which was called MKL-DNN.
+        """
+        versions, linked = {"mxnet": mx.__version__}, mx.base._LIB
+        if hasattr(linked, "openblas_get_config"):
+            linked.openblas_get_config.restype = ctypes.c_char_p
+            versions["openblas"] = linked.openblas_get_config().decode().split()[1]
+        if hasattr(linked, "mkldnn_version"):
+            linked.mkldnn_version.restype = ctypes.POINTER(ctypes.c_int * 3)
+            versions["onednn"] = ".".join(map(str, linked.mkldnn_version().contents))
+        return versions
 
     def _compile(self) -> None:
         """Compile the network: its next call is traced and compiled again."""
-        self._network.hybridize(backend=self._backend, static_alloc=True, static_shape=True)
+        backend = {"backend": self._backend} if _HAS_BACKENDS else {}
+        self._network.hybridize(static_alloc=True, static_shape=True, **backend)
         self._network.compilations = 0
         self._model.hybridize(active=False)  # called by itself, it runs operation by operation
 
@@ -479,15 +493,20 @@ class Session:
 class _Network(HybridBlock):
     """A model and a step's computation with it, as one block."""
 
-    def __init__(self, model: HybridBlock, compute: Callable) -> None:
+    def __init__(self, model: HybridBlock, compute: Callable, backend: str | None = None) -> None:
         super().__init__()
         self.model = model
         self._compute = compute
+        self._backend_before = None if _HAS_BACKENDS else backend
         self.compilations = 0
 
     def _build_cache(self, *arrays: NDArray) -> None:
         self.compilations += 1
         super()._build_cache(*arrays)
+
+    def _get_graph(self, *arrays: NDArray) -> Any:
+        data, graph = super()._get_graph(*arrays)
+        return data, graph.get_backend_symbol(self._backend_before) if self._backend_before else graph
 
     def hybrid_forward(self, F: ModuleType, first: Any, *others: Any) -> Any:
         return self._compute(self.model, (first, *others))

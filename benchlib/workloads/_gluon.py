@@ -1,9 +1,12 @@
-"""An optimizer that MXNet has with another update: see ``settled`` of the workloads that use it."""
+"""What MXNet has in another way, today or before: see ``settled`` of the workloads that use it."""
 
 from __future__ import annotations
 
 import math
+from types import ModuleType
+from typing import Any
 
+import mxnet
 from mxnet import nd, optimizer
 from mxnet.ndarray import NDArray
 
@@ -31,3 +34,11 @@ class Adam(optimizer.Adam):
             epsilon=self.epsilon * correction,
             rescale_grad=self.rescale_grad,
         )
+
+
+def broadcast_like(F: ModuleType, x: Any, like: Any, dtype: Any) -> Any:
+    """``F.broadcast_like``; before 1.8 it wants one ``dtype`` of both, so ``x`` is cast to that of ``like``."""
+    return F.broadcast_like(x.astype(dtype) if _ONE_TYPE else x, like)
+
+
+_ONE_TYPE = mxnet.__version__.split(".")[:2] < ["1", "8"]

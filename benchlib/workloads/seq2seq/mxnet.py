@@ -9,7 +9,7 @@ from mxnet.gluon import HybridBlock, nn, rnn
 from mxnet.ndarray import NDArray
 
 from benchlib.workloads import Values
-from benchlib.workloads._gluon import Adam
+from benchlib.workloads._gluon import Adam, broadcast_like
 
 
 class Model(HybridBlock):
@@ -45,7 +45,7 @@ class Model(HybridBlock):
     ) -> tuple[NDArray, NDArray]:
         x, (state,) = self.decoder(self.dropout2(self.target(target)), [state])  # (batch, length, hidden)
         scores = F.batch_dot(self.attention(x), memory, transpose_b=True)  # (batch, target's length, source's length)
-        unseen = F.broadcast_like(seen.expand_dims(1), scores) == 0
+        unseen = broadcast_like(F, seen.expand_dims(1), scores, self.dense.weight.dtype) == 0
         scores = F.where(unseen, F.ones_like(scores) * -1e9, scores)
         looked_at = F.batch_dot(F.softmax(scores, axis=2), memory)  # (batch, length, hidden)
         x = F.tanh(self.combined(F.concat(looked_at, x, dim=2)))
