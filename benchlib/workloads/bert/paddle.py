@@ -85,7 +85,8 @@ def loss(model: nn.Layer, batch: tuple[Tensor, ...]) -> Tensor:
     """
     tokens, segments, places, follows, labels = batch
     words, next_sentence = model(tokens, segments, places)
-    of_words = nn.functional.cross_entropy(words.flatten(0, 1), labels.flatten(), ignore_index=-1)
+    words, labels = words.flatten(0, 1), labels.flatten()
+    of_words = nn.functional.cross_entropy(words, labels, ignore_index=-1, reduction="sum") / (labels >= 0).sum()
     return of_words + nn.functional.cross_entropy(next_sentence, follows)
 
 

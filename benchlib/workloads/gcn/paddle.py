@@ -54,9 +54,8 @@ def loss(model: nn.Layer, batch: tuple[Tensor, ...]) -> Tensor:
     dtype int64.
     """
     features, edges, weights, labels = batch
-    entropy = nn.functional.cross_entropy(
-        model(features, edges, weights).squeeze(0), labels.squeeze(0), ignore_index=-1
-    )
+    logits, labels = model(features, edges, weights).squeeze(0), labels.squeeze(0)
+    entropy = nn.functional.cross_entropy(logits, labels, ignore_index=-1, reduction="sum") / (labels >= 0).sum()
     return entropy + model.penalty / 2 * sum(weight.square().sum() for weight in model.conv1.parameters())
 
 

@@ -53,8 +53,8 @@ def build(values: Values) -> Model:
 def loss(model: nn.Layer, batch: tuple[Tensor, ...]) -> Tensor:
     """Mean cross entropy of the words, those with label -1 left out; all arrays of dtype int64."""
     source, lengths, target, labels = batch
-    logits = model(source, lengths, target)
-    return nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-1)
+    logits, labels = model(source, lengths, target).flatten(0, 1), labels.flatten()
+    return nn.functional.cross_entropy(logits, labels, ignore_index=-1, reduction="sum") / (labels >= 0).sum()
 
 
 def optimizer(model: nn.Layer, values: Values, learning_rate: float) -> paddle.optimizer.Optimizer:
