@@ -17,6 +17,9 @@ from benchlib.workloads.settled import (
     MXNET_ADAM,
     MXNET_GATES,
     MXNET_LOSS,
+    PADDLE_GATES,
+    PADDLE_LOSS,
+    PADDLE_WEIGHTS,
     TENSORFLOW_ADAM,
     TENSORFLOW_EMBEDDING,
     TENSORFLOW_RECURRENT,
@@ -95,6 +98,9 @@ WORKLOAD = Workload(
         "MXNet: last state": (
             "a slice of the outputs: SequenceLast without lengths ends the process in its gradient (1.9.1, imperative)"
         ),
+        **PADDLE_WEIGHTS,
+        **PADDLE_LOSS,
+        **PADDLE_GATES,
     },
     unit="sequences",
     fields=("tokens", "labels"),

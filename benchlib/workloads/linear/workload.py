@@ -11,6 +11,8 @@ from benchlib.workloads.settled import (
     JAX_GRADIENTS,
     JAX_WEIGHTS,
     MXNET_GRADIENTS,
+    PADDLE_GRADIENTS,
+    PADDLE_WEIGHTS,
     TENSORFLOW_GRADIENTS,
     TENSORFLOW_WEIGHTS,
 )
@@ -53,6 +55,8 @@ WORKLOAD = Workload(
         **TENSORFLOW_WEIGHTS,
         **TENSORFLOW_GRADIENTS,
         **MXNET_GRADIENTS,
+        **PADDLE_WEIGHTS,
+        **PADDLE_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

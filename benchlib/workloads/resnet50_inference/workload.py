@@ -19,6 +19,8 @@ from benchlib.workloads.settled import (
     MXNET_NORM,
     NORM_NAMES,
     PADDING,
+    PADDLE_NORM,
+    PADDLE_WEIGHTS,
     POOLING,
     TENSORFLOW_IMAGES,
     TENSORFLOW_NORM,
@@ -122,6 +124,8 @@ WORKLOAD = Workload(
             "which no step computes, and the gate compares: of training behaviour with fixed running statistics, "
             "because in evaluation oneDNN's pooling does not keep where the largest numbers were (1.9.1)"
         ),
+        **PADDLE_WEIGHTS,
+        **PADDLE_NORM,
     },
     unit="images",
     inputs=inputs,
