@@ -236,6 +236,7 @@ class Session:
             hooks.append(layer.register_forward_pre_hook(lambda layer, given: note("input", given)))
             hooks.append(layer.register_forward_post_hook(lambda layer, given, left: note("output", left)))
 
+        self._correct_variances()  # with a forward pass of its own
         hooks: list[Any] = []
         owners = {name.rpartition(".")[0] for name in self._shapes}
         for name, layer in self._model.named_sublayers(include_self=True):
@@ -439,10 +440,12 @@ def _count_products() -> Iterator[list[float]]:
     """The multiply-adds of each call of an operator that is a product, its way back included where it is recorded."""
     counts: list[float] = []
 
-    def count(operator: Callable, multiply_adds: Callable, first: Tensor, second: Any, *others: Any) -> Any:
-        result = operator(first, second, *others)
+    def count(operator: Callable, multiply_adds: Callable, *given: Any, **named: Any) -> Any:
+        result = operator(*given, **named)
         output = result[0] if isinstance(result, (tuple, list)) else result
-        factors = [first, *others[0]] if multiply_adds is _of_rnn else [first, second]
+        factors = [one for one in (*given, *named.values()) if isinstance(one, Tensor)][:2]
+        if multiply_adds is _of_rnn:  # (inputs, initial states, weights ...)
+            factors = [given[0], *given[2]]
         recorded = paddle.is_grad_enabled() and not output.stop_gradient
         ways = [one for one in factors[:2] if recorded and not one.stop_gradient]
         counts.append((1 + len(ways)) * multiply_adds(output, *factors))
@@ -451,7 +454,7 @@ def _count_products() -> Iterator[list[float]]:
     with ExitStack() as stack:
         for where, name, multiply_adds in _PRODUCTS:
             counted = functools.partial(count, getattr(where, name), multiply_adds)
-            method = (lambda call: lambda *given: call(*given))(counted)  # a function, which a class makes a method
+            method = (lambda call: lambda *given, **named: call(*given, **named))(counted)  # which a class can have
             stack.enter_context(patch.object(where, name, method))
         yield counts
 
