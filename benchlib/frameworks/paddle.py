@@ -174,8 +174,8 @@ class Session:
                 self._network(batch).backward()
             elif self._values["passes"] == "forward+backward":
                 self._operator_output(batch)  # the step that is timed
-            else:
-                self._output_and_gradients(batch)
+            else:  # what is traced under no_grad has no way back
+                self._output_and_gradients(batch, self._compute)
         found = {name: self._turn(name, self._gradient(tensor)) for name, tensor in tensors.items()}
         self._forget_gradients()
         return found
@@ -343,15 +343,15 @@ class Session:
     def _operator_output(self, batch: tuple[Tensor, Tensor]) -> Tensor:
         """The output of an operator's step."""
         if self._backward:
-            return self._output_and_gradients(batch)
+            return self._output_and_gradients(batch, self._network)
         with paddle.no_grad():
             return self._network(batch)
 
-    def _output_and_gradients(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def _output_and_gradients(self, batch: tuple[Tensor, Tensor], network: Callable) -> Tensor:
         """The output; the input and the weights have their gradients then, and no earlier ones."""
         for tensor in (batch[0], *self._trained.values()):
             tensor.clear_gradient(set_to_zero=False)
-        output = self._network(batch)
+        output = network(batch)
         output.backward(batch[1])
         return output.detach()
 
