@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchlib import workloads
+from benchlib import frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check, Whose
 from benchlib.equivalence.tolerances import (
@@ -85,6 +85,8 @@ def certify(
         if isinstance(result, Failure):
             return Certificate(**common, reason=f"the {who} failed: {result}", failure=result, failed=who)
     found, expected, truth = (dict(result) for result in results if not isinstance(result, Failure))
+    for arrays, name in itertools.product((found, expected, truth), frameworks.cuts(condition.framework)):
+        arrays.pop(name, None)
     without = [name.partition("/")[2] for name in (*found, *expected, *truth) if _trial(name) == WITHOUT]
     if without:
         found = {name: array for name, array in found.items() if _trial(name) != BATCH}

@@ -68,9 +68,8 @@ middle one of an array's differences in all trials counts.
 """
 
 SINGLE = 2e-2
-"""The difference allowed of these, by Euclidean norm, in a trial that has no other beside it, such as the largest
-batch: among so many numbers some meet a kink. One in a batch of 64 moved a bias of ``resnet50`` by 8 % of its largest
-gradient (``DEEP``).
+"""The difference allowed of these, by Euclidean norm, in a trial with no other beside it, such as the largest batch:
+some numbers meet a kink. One in a batch of 64 moved a bias of ``resnet50`` by 8 % of its largest gradient (``DEEP``).
 """
 
 MANY = 4.0
@@ -85,8 +84,7 @@ TIE = 1e-4  # outputs that are nearer, as a share of the largest, are as likely
 
 ZERO = 5e-2
 """The tolerance of a gradient that is 0 in truth, as of a bias that batch normalisation cancels, and of its updates.
-Rounding leaves up to 8e-3 of it, relative to ``NEGLIGIBLE`` of the largest gradient: sums of equal numbers are rounded
-the same way again and again.
+Rounding leaves up to 8e-3 of it, relative to ``NEGLIGIBLE`` of the largest gradient: it rounds equal sums alike.
 """
 
 DEEP = {"single": 5, "8 steps with dropout": 3, "8 steps in a row": 10}

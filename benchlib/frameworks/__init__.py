@@ -298,6 +298,13 @@ def rounds(name: str) -> float:
     return _read_constant(name, "ROUNDS", 0.0)
 
 
+def cuts(name: str) -> tuple[str, ...]:
+    """The gate's arrays, such as ``far/losses``, that its own operators cut, and that are not compared: ``CUTS``, by
+    default none.
+    """
+    return _read_constant(name, "CUTS", ())
+
+
 def rank(name: str) -> tuple[bool, str]:
     """The rank of a framework; a workload's lowest is the reference: the one whose file says ``REFERENCE = True``, else
     the first by name.

@@ -328,3 +328,49 @@ CHAINER_GATES = {
 CHAINER_GRADIENTS = {
     "Chainer: gradients": "by output.backward() after output.grad is set; those of the step before are cleared first",
 }
+PADDLE_WEIGHTS = {
+    "PaddlePaddle: dense layers": (
+        "their weight (inputs, outputs) is PyTorch's (outputs, inputs), and laid out so when it is loaded"
+    ),
+}
+PADDLE_LOSS = {
+    "PaddlePaddle: labels": "are int64, as in PyTorch",
+    "PaddlePaddle: loss": (
+        "of one sample 64 at most on the CPU, whose softmax takes no exponent below -64; gradients are the same. The "
+        "gate compares no losses of large weights. What cuts nothing, logsumexp, is 7 times as slow"
+    ),
+    "PaddlePaddle: gradients between steps": (
+        "forgotten, by clear_grad(set_to_zero=False), as PyTorch's zero_grad does: by default they are set to zero"
+    ),
+}
+PADDLE_LEFT_OUT = {
+    "PaddlePaddle: labels that are left out": (
+        "the sum over the others is divided by their number, because with ignore_index=-1 the mean is over all labels"
+    ),
+}
+PADDLE_DECAY = {
+    "PaddlePaddle: weight decay": "of all weights, to whose gradients Momentum adds it, as PyTorch's SGD does",
+}
+PADDLE_NORM = {
+    "PaddlePaddle: names of batch normalisation": (
+        "_mean and _variance are PyTorch's running_mean and running_var, and are copied as these"
+    ),
+    "PaddlePaddle: momentum of batch normalisation": "0.9, the share of the old statistics, is PyTorch's 0.1",
+    "PaddlePaddle: running variance": (
+        "is made of variances of the batch, PyTorch's of those of a sample (a sum over one number less); it is turned "
+        "into PyTorch's, exactly, whenever weights are read or a model is evaluated, and not in steps: see "
+        "frameworks/paddle.py"
+    ),
+}
+PADDLE_GATES = {
+    "PaddlePaddle: gates": (
+        "in cuDNN's order, which is PyTorch's (LSTM: input, forget, cell, output; GRU: reset, update, new), with both "
+        "biases, and in a GRU the reset after the product: weights are copied as they are"
+    ),
+}
+PADDLE_GRADIENTS = {
+    "PaddlePaddle: gradients": (
+        "of output.backward(gradient), which leaves them with the input and the weights; each step forgets the earlier "
+        "ones"
+    ),
+}

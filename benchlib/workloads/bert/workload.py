@@ -15,6 +15,9 @@ from benchlib.workloads.settled import (
     JAX_LEFT_OUT,
     JAX_WEIGHTS,
     LABELS,
+    PADDLE_LEFT_OUT,
+    PADDLE_LOSS,
+    PADDLE_WEIGHTS,
     TENSORFLOW_ADAM,
     TENSORFLOW_EMBEDDING,
     TENSORFLOW_LEFT_OUT,
@@ -215,6 +218,12 @@ WORKLOAD = Workload(
         "TensorFlow: weight decay and warm-up": (
             "Keras's decoupled decay with all weights of one dimension excluded, and a LearningRateSchedule, which is "
             "asked for a rate before each step"
+        ),
+        **PADDLE_WEIGHTS,
+        **PADDLE_LOSS,
+        **PADDLE_LEFT_OUT,
+        "PaddlePaddle: attention": (
+            "scaled_dot_product_attention, which wants the heads behind the length, so they are not moved before it"
         ),
     },
     unit="pairs of sentences",

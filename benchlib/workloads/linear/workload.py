@@ -12,6 +12,8 @@ from benchlib.workloads.settled import (
     JAX_GRADIENTS,
     JAX_WEIGHTS,
     MXNET_GRADIENTS,
+    PADDLE_GRADIENTS,
+    PADDLE_WEIGHTS,
     TENSORFLOW_GRADIENTS,
     TENSORFLOW_WEIGHTS,
 )
@@ -55,6 +57,8 @@ WORKLOAD = Workload(
         **TENSORFLOW_GRADIENTS,
         **MXNET_GRADIENTS,
         **CHAINER_GRADIENTS,
+        **PADDLE_WEIGHTS,
+        **PADDLE_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,
