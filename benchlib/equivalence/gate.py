@@ -235,7 +235,7 @@ def certify(gated: Gated) -> Certificate:
     if not certificate.checks:
         return certificate
     exercised = samples.exercised_values(gated.job, max(certificate.trials, trials.STEPS))  # batches, trained with
-    return certificate.model_copy(update={"exercised": exercised})
+    return certificate.model_copy(update={"exercised": {**exercised, **frameworks.cuts(condition.framework)}})
 
 
 def run(sizes: Mapping[Condition, int], inputs: Path, patience_s: float) -> Generator[Gated, None, None]:

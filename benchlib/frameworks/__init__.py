@@ -298,11 +298,11 @@ def rounds(name: str) -> float:
     return _read_constant(name, "ROUNDS", 0.0)
 
 
-def cuts(name: str) -> tuple[str, ...]:
-    """The gate's arrays, such as ``far/losses``, that its own operators cut, and that are not compared: ``CUTS``, by
-    default none.
+def cuts(name: str) -> dict[str, bool]:
+    """The gate's arrays, such as ``far/losses``, that its own operators cut: ``CUTS``, by default none. They are not
+    compared (False), and the certificate names them.
     """
-    return _read_constant(name, "CUTS", ())
+    return dict.fromkeys(_read_constant(name, "CUTS", ()), False)
 
 
 def rank(name: str) -> tuple[bool, str]:

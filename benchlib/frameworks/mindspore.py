@@ -30,7 +30,7 @@ from mindspore.ops.composite import _Grad
 from mindspore.ops.function import nn_func
 from mindspore.train import anf_ir_pb2
 
-from benchlib.errors import BenchlibError, no_such
+from benchlib.errors import BenchlibError, NotInThisVersion, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights, product
 from benchlib.frameworks._mindspore_old import Variances
 from benchlib.workloads import Values, Workload
@@ -134,12 +134,12 @@ class Session:
                 raise BenchlibError(no_such("knob of mindspore", f"{name}={value}", ["launch_blocking=on"]))
         target = _TARGETS[device]
         if target != "CPU" and not hasattr(ms, "hal"):  # came with 2.3
-            raise BenchlibError(
+            raise NotInThisVersion(
                 f"device {device!r}: not in this version: mindspore {ms.__version__} has no mindspore.hal, whose "
                 "events and memory benchlib reads"
             )
         if _MIXED.get(precision[:4], ms.float32) is None:
-            raise BenchlibError(
+            raise NotInThisVersion(
                 f"precision {precision!r}: not in this version: mindspore {ms.__version__} has no mindspore.bfloat16"
             )
         if target != "CPU" and not ms.hal.is_available(target):

@@ -39,7 +39,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import config, op_callbacks, test_util
 from tensorflow.python.profiler import profiler_v2
 
-from benchlib.errors import BenchlibError, no_such
+from benchlib.errors import BenchlibError, NotInThisVersion, no_such
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, Draw, NoMasks, check_trained, check_weights, product
 from benchlib.workloads import Values, Workload, _keras2
 from benchlib.workloads._keras2 import keras, raw
@@ -98,7 +98,7 @@ class Session:
         if precision not in PRECISIONS:
             raise BenchlibError(no_such("precision of tensorflow", precision, PRECISIONS))
         if _keras2.IN_USE and precision not in ("fp32", "fp64"):
-            raise BenchlibError(
+            raise NotInThisVersion(
                 f"precision {precision!r}: not in this version: tensorflow {tf.__version__} has mixed precision as an "
                 "experiment, with another interface"
             )
@@ -631,7 +631,7 @@ def _select_device(device: str) -> str:
             tf.config.set_visible_devices([], "GPU")
         return "CPU"
     if _keras2.IN_USE:
-        raise BenchlibError(
+        raise NotInThisVersion(
             f"device {device!r}: not in this version: tensorflow {tf.__version__} has nothing to wait for a GPU with"
         )
     if not tf.config.get_visible_devices("GPU"):
