@@ -145,7 +145,13 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-HELPERS = {"_flax": "jax", "_gluon": "mxnet", "_keras": "tensorflow"}  # that files for one framework share
+HELPERS = {  # that files for one framework share
+    "_flax": "jax",
+    "_gluon": "mxnet",
+    "_keras": "tensorflow",
+    "_mindspore": "mindspore",
+    "_mindspore_old": "mindspore",
+}
 BESIDE = {"jax": {"flax", "optax"}, "tensorflow": {"keras"}, "pytorch": {"torch_npu"}}  # what else their files import
 
 
