@@ -1,4 +1,4 @@
-"""MindSpore: builds a workload and runs its steps. Run on the CPU only so far.
+"""MindSpore: builds a workload and runs its steps. Run on the CPU only so far, in 2.10 and 2.0.
 
 Eager mode is PyNative. Graph mode is GRAPH_MODE, with ``mindspore.jit`` of the whole step: forward, loss, gradients and
 update. MindSpore prints on standard output, and leaves ``rank_0/`` in the working directory when a compilation fails.

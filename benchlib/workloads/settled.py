@@ -70,10 +70,10 @@ NORM_NAMES = {
         "MindSpore's gamma, beta, moving_mean and moving_variance are PyTorch's weight, bias, running_mean and "
         "running_var, and are copied as these"
     ),
-    "MindSpore 2.0: running variance": (
-        "is made of variances of the batch, that of PyTorch and of MindSpore today of those of a sample (a sum over "
-        "one number less); it is turned into PyTorch's, exactly, whenever weights are read or a model is evaluated, "
-        "and not in steps: see frameworks/_mindspore_old.py"
+    "running variance": (
+        "made of variances of samples in both (a sum over one number less), but of those of batches in MindSpore 2.0: "
+        "there it is turned into PyTorch's, exactly, whenever weights are read or a model is evaluated, and not in "
+        "steps, see frameworks/_mindspore_old.py"
     ),
 }
 NORM_MOMENTUM = {

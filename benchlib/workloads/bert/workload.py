@@ -182,7 +182,10 @@ WORKLOAD = Workload(
             "PyTorch's operator drops in evaluation too unless its probability is set to 0 there; in MindSpore it is "
             "an nn.Dropout of its own"
         ),
-        "AdamW": "experimental.optim.AdamW in MindSpore, because its nn.AdamWeightDecay does not correct the bias",
+        "AdamW": (
+            "experimental.optim.AdamW in MindSpore, because its nn.AdamWeightDecay does not correct the bias; one of "
+            "our own in 2.0, which has none"
+        ),
         "weight decay": (
             "of matrices alone, by parameter groups in both, because AdamW lets all weights decay by default"
         ),
