@@ -149,13 +149,13 @@ class Session:
 
     def gradients(self, batch: tuple[Any, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
-        with self._restore_untrained(), nullcontext() if self._training else _without_ideep(self._model):
+        with nullcontext() if self._training else self._without_ideep(), self._restore_untrained():
             self._loss_and_gradients(batch) if self._trains else self._output_and_gradients(batch)
-        variables = {**({} if self._trains else {"input": batch[0]}), **self._trained}
-        return {
-            name: np.zeros(one.shape, self._float) if one.grad is None else self._numpy(one.grad)
-            for name, one in variables.items()
-        }
+            variables = {**({} if self._trains else {"input": batch[0]}), **self._trained}
+            return {
+                name: np.zeros(one.shape, self._float) if one.grad is None else self._numpy(one.grad)
+                for name, one in variables.items()
+            }
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
@@ -306,6 +306,22 @@ class Session:
         yield
         self._set_state(before)
 
+    @contextmanager
+    def _without_ideep(self) -> Iterator[None]:
+        """A model of NumPy's with the same state, where Chainer has an error with iDeep: the gradient of fixed running
+        statistics.
+        """
+        usual, state = (self._model, self._trained), self._state()
+        self._model = self._module.build(self._values)
+        self._set_state(state)
+        parameters = {_named(path): parameter for path, parameter in self._model.namedparams()}
+        self._trained = {name: parameters[name] for name in self._trained}
+        try:
+            with chainer.using_config("use_ideep", "never"):
+                yield
+        finally:
+            self._model, self._trained = usual
+
 
 class _Layers(chainer.LinkHook):
     """What goes into links and comes out of them, by their names."""
@@ -358,17 +374,6 @@ def _replace_dropout(see: Callable[[Callable, Dropout, tuple[Any]], tuple[Any]])
     drop = Dropout.forward_cpu
     with patch.object(Dropout, "forward_cpu", lambda node, inputs: see(drop, node, inputs)):
         yield
-
-
-@contextmanager
-def _without_ideep(model: chainer.Link) -> Iterator[None]:
-    """Have NumPy compute, where Chainer has an error with iDeep: the gradient of fixed running statistics."""
-    has_ideep = intel64.should_use_ideep(">=auto")
-    model.to_cpu()
-    with chainer.using_config("use_ideep", "never"):
-        yield
-    if has_ideep:
-        model.to_intel64()
 
 
 def _named(path: str) -> str:
