@@ -71,9 +71,10 @@ def build(values: Values) -> Model:
 
 
 def loss(model: nn.Layer, batch: tuple[Tensor, Tensor]) -> Tensor:
-    """Mean cross entropy of a batch: images, and labels of dtype int64."""
+    """Mean cross entropy of a batch: images, and labels of dtype int64. Paddle's own cuts that of a sample at 64."""
     images, labels = batch
-    return nn.functional.cross_entropy(model(images), labels)
+    logits = model(images)  # (batch, 10)
+    return (paddle.logsumexp(logits, 1) - logits.take_along_axis(labels.unsqueeze(1), 1).squeeze(1)).mean()
 
 
 def optimizer(model: nn.Layer, values: Values, learning_rate: float) -> paddle.optimizer.Optimizer:
