@@ -150,7 +150,8 @@ def test_a_notebook_is_short_and_committed_without_outputs(path: Path) -> None:
 def test_by_itself_a_notebook_measures_what_quick_does_or_a_part_of_it(name: str) -> None:
     cell = next(one for one in notebooks.cells(ROOT / "notebooks" / f"{name}.ipynb") if "parameters" in one.tags)
     exec(cell.source, variables := {})
-    given, settings = parameter_types.read(QUICK / f"{name}.yaml"), parameter_types.read(QUICK / DEFAULTS)
+    folder = QUICK if (QUICK / f"{name}.yaml").exists() else QUICK.with_name(name)  # its own profile
+    given, settings = parameter_types.read(folder / f"{name}.yaml"), parameter_types.read(folder / DEFAULTS)
     if "settings" in variables:
         usual = parameter_types.Settings(**variables["settings"]).model_dump(exclude={"budget_s"})
         given["settings"] = {key: settings[key] for key in usual} | given.get("settings", {})

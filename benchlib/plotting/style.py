@@ -17,6 +17,7 @@ from benchlib.plotting import naming
 from benchlib.stats import frame as tidy
 
 _COLORS = [sns.color_palette("colorblind")[place] for place in (0, 3, 2, 9, 4, 1, 5)]  # most distinct first
+_FIRST = ["pytorch", "jax", "mindspore", "mxnet", "tensorflow"]  # whose colours another framework does not change
 _MARKERS = ["o", "s", "D", "^", "v", "P", "X", "<", ">", "p", "*"]
 _LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 4))]
 SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)  # how much lighter, or darker, subjects of one framework are
@@ -56,8 +57,7 @@ def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
 
 def hue_looks(rows: pd.DataFrame) -> dict[str, Look]:
     """A look for each ``hue`` of rows that is not a subject's: one of its framework's, or grey, if it is of several."""
-    made: dict[str, Look] = {}
-    seen: Counter[str] = Counter()
+    made, seen = dict[str, Look](), Counter[str]()
     for hue, of in rows.groupby("hue", sort=False)["framework"]:
         framework = of.iloc[0] if of.nunique() == 1 else ""
         made[hue] = _look(framework, seen[framework]) if framework else _cycle_look(seen[framework], GREYS)
@@ -80,7 +80,7 @@ def subject_look(framework: str, environment: str, mode: str, precision: str, la
 
 def _look(framework: str, kind: int) -> Look:
     """The look of one kind of a framework: its colour, lighter or darker, with a marker and a line."""
-    known = sorted(frameworks.names(), key=frameworks.rank)
+    known = [*_FIRST, *sorted({*frameworks.names()} - {*_FIRST})]
     of = known.index(framework) if framework in known else len(known)
     color, shade = _COLORS[of % len(_COLORS)], SHADES[kind % len(SHADES)]
     color = tuple(part + (1 - part) * shade if shade > 0 else part * (1 + shade) for part in color)
