@@ -33,8 +33,9 @@ class Results:
         self.missing: dict[str, str] = {}  # by notebook, why it has no result
         self.stale: dict[str, str] = {}  # by notebook, the changes since
         self.wrong: list[str] = []  # a sentence on each file that is damaged, changed or gone
-        project = (path.stem for path in root().glob("notebooks/[!.]*.ipynb"))
-        names = sorted({*manifest.read_all(self.folder), *project} - {"report"})
+        project = {path.stem for path in root().glob("notebooks/[!.]*.ipynb")}
+        own = {path.stem for path in root().glob(f"parameters/{self.folder.name}/*.yaml")}  # others are not missing
+        names = sorted({*manifest.read_all(self.folder), *(project & own or project)} - {"report"})
         self.changed = manifest.all_wrong(self.folder, names)
         for name in names:
             try:
@@ -45,9 +46,9 @@ class Results:
         self.certificates = _one_each(map(Certificate.model_validate_json, dict.fromkeys(self.each("certificates"))))
         whole = (one for one in self.each("measurements") if f"measurements/{one}.parquet" not in self.changed)
         self.measured, damaged = lab.store.read(dict.fromkeys(whole))
-        aside = (path.relative_to(self.folder) for path in sorted(lab.store.folder.glob("damaged/*.parquet")))
         self.wrong += [*damaged, *(f"{path} {why}; run again." for path, why in self.changed.items())]
-        self.wrong += [f"{path} could not be used and was measured again." for path in aside]
+        for path in sorted(lab.store.folder.glob("damaged/*.parquet")):
+            self.wrong.append(f"{path.relative_to(self.folder)} could not be used and was measured again.")
 
     def each(self, key: str) -> Iterator[Any]:
         """Yield all items that notebooks list under a key of their summaries."""

@@ -1,6 +1,5 @@
 """One clock for all that a report measures. Checks, pilots and training runs of every notebook come first; then each
-minute that is left goes where it does most. ``clock.json`` has the time that the results have had: a later run goes on
-from there.
+minute that is left goes where it does most. A later run goes on from the time that ``clock.json`` has.
 """
 
 from __future__ import annotations
