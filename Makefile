@@ -36,10 +36,10 @@ report: $(INSTALLED) ## Measure, write outputs/PROFILE/report.html and .pdf (PRO
 appendix: $(INSTALLED) ## Bundle report, notebooks and measurements for an archive (APPENDIX=results or code, PAPER=a4 or letter)
 	$(BIN)/python -m benchlib appendix --profile $(PROFILE) --appendix $(APPENDIX) --paper $(PAPER)
 
-# Those whose file says how much room and time they took; the others are for a GPU or an NPU.
+# Those whose file says how much room and time they took, from a fast index. Others are for accelerators, or bring CUDA.
 THERE = $(shell grep -l '^. takes:' environments/*.txt)
 environments: $(INSTALLED) ## Make the environments of other frameworks and of earlier versions (ENVIRONMENTS="chainer mxnet-1.6": only these)
-	@awk '/^. takes:/ {n++; gb += $$3; s += $$6} END {printf "%d environments: about %.1f GB and %d min\n", n, gb, s / 60 + 1}' \
+	@awk '/^. takes:/ {n++; gb += $$3; s += $$6} END {printf "%d environments: about %.1f GB; %d min from a fast index\n", n, gb, s / 60 + 1}' \
 		$(or $(ENVIRONMENTS:%=environments/%.txt),$(THERE))
 	@absent=; for name in $(or $(ENVIRONMENTS),$(patsubst environments/%.txt,%,$(THERE))); do \
 		$(BIN)/benchlib environment create $$name || absent="$$absent $$name"; done; \

@@ -332,7 +332,7 @@ class Session:
             "variables": " ".join(f"{name}={value}" for name, value in heeded),
             "hybridized": any(block._active for block in _blocks(self._model, HybridBlock)) if self._model else False,
         }
-        if hasattr(linked, "openblas_get_num_threads"):  # since 1.7
+        if hasattr(linked, "openblas_get_num_threads"):  # not in 1.5 and 1.6
             settings["openblas_threads"] = linked.openblas_get_num_threads()
         if self._graph:
             settings["compilations"] = getattr(self._network, "compilations", 0)
@@ -344,8 +344,8 @@ class Session:
 
     @staticmethod
     def versions() -> dict[str, str]:
-        """MXNet's version, and that of the library that it brings and that tells its own: OpenBLAS since 1.7, oneDNN
-        before, which was called MKL-DNN.
+        """MXNet's version, and that of the library that it brings and that tells its own: OpenBLAS in 1.9, oneDNN
+        (then MKL-DNN) in 1.5 and 1.6.
         """
         versions, linked = {"mxnet": mx.__version__}, mx.base._LIB
         if hasattr(linked, "openblas_get_config"):
