@@ -2,10 +2,10 @@
 SOCKET FRAMEWORK``, by the framework's launcher, whose environment says which it is. It does not outlive who started it.
 
 It is run as a file: msrun starts nothing else, and Python never takes a script's code from a ``.pyc``.
+The floor is Python 3.7's. In Python 3.6, CNTK's last, it runs because :class:`Afresh` leaves annotations out.
 """
 
-from __future__ import annotations
-
+import ast
 import contextlib
 import ctypes
 import os
@@ -20,7 +20,21 @@ class Afresh(SourceFileLoader):
     """Compiles the source, whatever ``.pyc`` there is: one may have its time and size, and hold other code."""
 
     def get_code(self, fullname: str) -> object:
-        return self.source_to_code(self.get_data(self.path), self.path)
+        source = self.get_data(self.path)
+        return self.source_to_code(source if sys.version_info >= (3, 7) else without_annotations(source), self.path)
+
+
+def without_annotations(source: bytes) -> ast.Module:
+    """A module for Python 3.6, which has no ``from __future__ import annotations``: all are an empty string, as fields
+    of a dataclass need one.
+    """
+    tree = ast.parse(source)
+    tree.body = [node for node in tree.body if getattr(node, "module", "") != "__future__"]
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            if getattr(node, name, None):
+                setattr(node, name, ast.copy_location(ast.Str(""), node))
+    return tree
 
 
 class Finder:

@@ -5,7 +5,7 @@ probe covers behaviour that trials do not show: the optimizer by itself and drop
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Iterator, Sequence
 
@@ -58,7 +58,7 @@ def compute_trial(
         initial, favoured = _enlarge(workload, values, initial, session.outputs(batches[0], training=False))
         session.load(initial)
     masked = masked and any(p > 0 for _, p in workload.dropouts(values))
-    drops = partial(given_masks, session) if masked else lambda step: nullcontext()
+    drops = partial(given_masks, session) if masked else lambda step: ExitStack()
     arrays = {}
     if workload.kind != "training" or not again:
         with drops(0):
