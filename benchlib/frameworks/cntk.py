@@ -174,7 +174,7 @@ class Session:
 
     def dropouts(self, batch: tuple[Any, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """The input and the output of each dropout of a forward pass and, in training, of the loss."""
-        both, given = self._function("dropouts")[0], self._given("outputs" if not self._trains else "loss", batch)
+        both, given = self._function("dropouts")[0], self._given("loss" if self._trains else "outputs", batch)
         if both is None:
             return []
         seen = self._forward(both, given, training)
@@ -277,7 +277,8 @@ class Session:
         return C.combine(seen) if seen else None, []
 
     def _make_layers(self) -> tuple[Any, list[Any]]:
-        owners, seen = {name.rpartition(".")[0] for name in self._shapes}, []
+        owners = {name.rpartition(".")[0] for name in self._shapes}
+        seen: list[tuple[str, Any]] = []
 
         def note(path: str, part: Callable) -> Callable:
             def call(x: Any) -> Any:

@@ -2,7 +2,6 @@
 SOCKET FRAMEWORK``, by the framework's launcher, whose environment says which it is. It does not outlive who started it.
 
 It is run as a file: msrun starts nothing else, and Python never takes a script's code from a ``.pyc``.
-The floor is Python 3.7's. In Python 3.6, CNTK's last, it runs because :class:`Afresh` leaves annotations out.
 """
 
 import ast
@@ -20,21 +19,14 @@ class Afresh(SourceFileLoader):
     """Compiles the source, whatever ``.pyc`` there is: one may have its time and size, and hold other code."""
 
     def get_code(self, fullname: str) -> object:
-        source = self.get_data(self.path)
-        return self.source_to_code(source if sys.version_info >= (3, 7) else without_annotations(source), self.path)
-
-
-def without_annotations(source: bytes) -> ast.Module:
-    """A module for Python 3.6, which has no ``from __future__ import annotations``: all are an empty string, as fields
-    of a dataclass need one.
-    """
-    tree = ast.parse(source)
-    tree.body = [node for node in tree.body if getattr(node, "module", "") != "__future__"]
-    for node in ast.walk(tree):
-        for name in ("annotation", "returns"):
-            if getattr(node, name, None):
-                setattr(node, name, ast.copy_location(ast.Str(""), node))
-    return tree
+        code = self.get_data(self.path)
+        if sys.version_info < (3, 7):  # noqa: UP036 - the floor's rule; 3.6 would evaluate annotations: all are ""
+            code = ast.parse(code)
+            code.body = [node for node in code.body if getattr(node, "module", "") != "__future__"]
+            for node in ast.walk(code):
+                vars(node).update({name: ast.Str("") for name in ("annotation", "returns") if vars(node).get(name)})
+            code = ast.fix_missing_locations(code)
+        return self.source_to_code(code, self.path)
 
 
 class Finder:

@@ -207,9 +207,7 @@ def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
         size = int(np.prod(shapes[name]))
         return size < FEW, -size if size < FEW else size, name
 
-    kinds = {}  # type: dict[int, str]
-    for name in sorted(shapes, key=order):
-        kinds.setdefault(len(shapes[name]), name)
+    kinds = {len(shapes[name]): name for name in sorted(shapes, key=order, reverse=True)}  # the first of each stays
     return {name: shapes[name] for name in shapes if name in kinds.values()}
 
 

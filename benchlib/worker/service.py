@@ -15,7 +15,7 @@ import traceback
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,7 +97,9 @@ class Worker:
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
         self.session.build(self.workload, module, values, learning_rate)
         self.session.load(self.initial)
-        self.ready = [self.session.put(arrays) for arrays in self._first_batches()]
+        operator = self.workload.kind == "operator"
+        first = self.batches.operator_batches() if operator else islice(self.batches.epoch(1), DISTINCT_BATCHES)
+        self.ready = [self.session.put(arrays) for arrays in first]
         loaded = self.session.weights()
         trained = [name for name, weight in self.workload.weights(values).items() if weight.trained]
         return {
@@ -105,13 +107,8 @@ class Worker:
             "weights_sha256": digest(loaded),
             "weights_file_sha256": digest(self.initial),
             "data_sha256": files.digest(Path(data)),
-            "order_sha256": self.batches.order_digest() if self.workload.kind != "operator" else "",
+            "order_sha256": "" if operator else self.batches.order_digest(),
         }
-
-    def _first_batches(self) -> Iterable[tuple[np.ndarray, ...]]:
-        if self.workload.kind == "operator":
-            return self.batches.operator_batches()
-        return islice(self.batches.epoch(1), DISTINCT_BATCHES)
 
     def do_first_step(self) -> dict[str, Any]:
         block = self.do_block(1)

@@ -81,7 +81,8 @@ class Adam(C.learners.UserLearner):
 
     def __init__(self, parameters: list[C.Parameter], learning_rate: float, epsilon: float) -> None:
         super().__init__(parameters, C.learning_parameter_schedule(learning_rate), as_numpy=False)
-        self.weights, self.rate, self.epsilon, self.own = parameters, learning_rate, epsilon, None
+        self.weights, self.rate, self.epsilon = parameters, learning_rate, epsilon
+        self.own: C.learners.Learner | None = None
 
     def reset_smoothed_gradients(self) -> None:
         self.own = None

@@ -3,7 +3,7 @@
 
 The statements on PyTorch and MindSpore were read in, or tried with, the versions in ``requirements.lock``; those on
 others in the versions of ``environments/NAME.txt``, as jax (with flax and optax), tensorflow (with Keras), mxnet,
-chainer and paddle. A statement on an earlier version names it.
+chainer, cntk-2.7 and paddle. A statement on an earlier version names it.
 """
 
 from __future__ import annotations
@@ -327,6 +327,58 @@ CHAINER_GATES = {
 }
 CHAINER_GRADIENTS = {
     "Chainer: gradients": "by output.backward() after output.grad is set; those of the step before are cleared first",
+}
+CNTK_WEIGHTS = {
+    "CNTK: names and order of weights": (
+        "W and b are PyTorch's weight and bias; a dense layer's W (inputs, outputs), or (channels, height, width, "
+        "outputs) behind a convolution, is turned when it is loaded"
+    ),
+}
+CNTK_LOSS = {
+    "CNTK: labels": "are ones and zeros, one of so many, as its cross entropy wants them; laid out so off the clock",
+    "CNTK: mean loss": "made by the trainer of the losses of a batch, as that of the gradients is",
+}
+CNTK_SGD = {
+    "CNTK: momentum": (
+        "unit_gain=False: by default a gradient counts by 1 - momentum only; its velocity has the learning rate in it "
+        "and PyTorch's has not, which is the same update while the rate stays as it is"
+    ),
+    "CNTK: learning rate": "that of a whole batch (minibatch_size=IGNORE): by default it may be one of a sample",
+}
+CNTK_ADAM = {
+    "CNTK: Adam": (
+        "C.adam in a learner of our own (workloads/_cntk.py), because it adds epsilon before the bias is corrected: by "
+        "a schedule of its second momentum its average of squares is the corrected one, and one of its rate takes out "
+        "the correction that it still makes, which comes to PyTorch's update"
+    ),
+}
+CNTK_EMBEDDING = {
+    "CNTK: embedding": (
+        "C.gather, whose gradient is dense: that of a product with sparse ones and zeros, as its own layer makes it, "
+        "is sparse, for which there is no C.adam on the CPU"
+    ),
+}
+CNTK_RECURRENT = {
+    "CNTK: recurrent layers": (
+        "Recurrence over a step of our own, with two biases for each gate and the reset after the product: its GRU has "
+        "one bias and resets before, and its optimized_rnnstack, which is cuDNN's, is for GPUs only"
+    ),
+}
+CNTK_PADDING = {
+    "CNTK: padding": (
+        "half the kernel on each side, by auto_padding; an image smaller than the kernel, which it refuses, gets its "
+        "zeros by C.pad before"
+    ),
+}
+CNTK_NORM = {
+    "CNTK: batch normalisation": (
+        "scale, bias, aggregate_mean and aggregate_variance are PyTorch's weight, bias, running_mean and running_var; "
+        "epsilon is given as 1e-5, CNTK's own is 1e-5, too"
+    ),
+    "CNTK: gradients": (
+        "which no step computes, and the gate compares: of batch normalisation written out, because CNTK's own goes "
+        "back through the statistics of the batch"
+    ),
 }
 PADDLE_WEIGHTS = {
     "PaddlePaddle: dense layers": (

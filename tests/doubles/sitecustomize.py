@@ -5,7 +5,7 @@ from pathlib import Path
 try:
     import benchlib.frameworks
     import benchlib.workloads
-except ImportError:  # a Python without numpy has no use for them
+except (ImportError, SyntaxError):  # a Python without numpy, or 3.6, whose workers get them as a plug-in's
     pass
 else:
     here = str(Path(__file__).parent)

@@ -130,8 +130,8 @@ class Session:
         self._misbehave()
         self.steps = getattr(self, "steps", 0) + 1
         slower = 1.004**self.steps if self.values["misbehave"] == "slow down" else 1.0
-        end = time.thread_time() + slower * self.values["burn_ms"] / 1000
-        while time.thread_time() < end:
+        end = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) + slower * self.values["burn_ms"] / 1000
+        while time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) < end:
             pass
         loss = -np.log(self._probabilities(batch)[np.arange(len(batch[1])), batch[1]]).mean()
         self._descend(self.gradients(batch))
