@@ -21,8 +21,7 @@ class Afresh(SourceFileLoader):
     def get_code(self, fullname: str) -> object:
         code = self.get_data(self.path)
         if sys.version_info < (3, 7):  # noqa: UP036 - the floor's rule; 3.6 would evaluate annotations: all are ""
-            code = ast.parse(code)
-            code.body = [node for node in code.body if getattr(node, "module", "") != "__future__"]
+            code = ast.parse(code.replace(b"from __future__ import annotations", b""))
             for node in ast.walk(code):
                 vars(node).update({name: ast.Str("") for name in ("annotation", "returns") if vars(node).get(name)})
             code = ast.fix_missing_locations(code)
