@@ -60,11 +60,11 @@ def inspect(name: str) -> Iterator[Finding]:
 def _inspect_framework(framework: str, environment: str) -> Iterator[Finding]:
     """Can a worker import the framework, which devices can it use, and does its session keep its promises?"""
     try:
-        condition = Condition(workload=_smallest(framework), framework=framework, environment=environment)
+        chosen = {"framework": framework, "environment": environment, "mode": frameworks.modes(framework)[0]}
+        condition = Condition(workload=_smallest(framework), **chosen)
         with WorkerProcess(condition, 0, IMPORT_S) as worker:
             versions = {**installed.versions(framework, environment), **worker.finish_open()["versions"]}
-        listed = ", ".join(f"{name} {version}" for name, version in versions.items())
-        yield Finding(f"{framework}: imported; {listed}")
+        yield Finding(f"{framework}: imported; {', '.join(map(' '.join, versions.items()))}")
         for device in frameworks.devices(framework):
             missing = availability.why_absent(framework, device, environment)
             yield Finding(f"{framework}, {device}: {missing or 'usable'}")

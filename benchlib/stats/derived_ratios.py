@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import metrics, workloads
+from benchlib import frameworks, metrics, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.stats import frame as tidy
@@ -67,7 +67,7 @@ def within_frameworks(comparison: Comparison, inputs: Path) -> Iterator[dict[str
     mode has paid for its compilation. ``inputs`` is where prepared data are.
     """
     there = comparison.conditions
-    graphs = [(one.but(mode="eager"), one) for one in there if one.mode != "eager"]
+    graphs = [(one.but(mode="eager"), one) for one in there if one.mode != "eager" in frameworks.modes(one.framework)]
     mixed = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
     for one, other in [*graphs, *mixed]:
         if one in there:
