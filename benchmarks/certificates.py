@@ -4,8 +4,8 @@
         [--lane LANE] [--to FOLDER]
 
 Certifies in the sizes of ``parameters/quick/equivalence.yaml``, in fp32 on the CPU. ``FOLDER``
-(``outputs/benchmarks/certificates``) gets ``certificates.csv``, a row for each. A mode or a layer that a version lacks
-is a refusal. The exit code is 1 if a model differs or could not be checked, or if all was refused.
+(``outputs/benchmarks/certificates``) gets ``certificates.csv``, a row for each. The exit code is 1 if a model
+differs or could not be checked, or if there was none. A mode that is not in this version is left out of that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pandas as pd
 from benchlib import Lab, environments, frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
+from benchlib.errors import NotInThisVersion
 from benchlib.parameter_types import read
 from benchlib.provenance import installed
 
@@ -45,7 +46,7 @@ def main() -> None:
         pd.DataFrame(rows).to_csv(given.to / "certificates.csv", index=False)
     frame = pd.DataFrame(rows)
     print(frame.to_string(index=False))
-    said = frame[frame["verdict"] != "refused"] if len(frame) else frame
+    said = frame[frame["verdict"] != "not in this version"] if len(frame) else frame
     sys.exit(bool((said["verdict"] != "same").any()) if len(said) else "nothing was certified")
 
 
@@ -64,11 +65,12 @@ def conditions(environment: str, given: argparse.Namespace) -> list[Condition]:
 
 
 def _row(condition: Condition, certificate: Certificate) -> dict[str, str]:
+    lacks = certificate.failure is not None and certificate.failure.exception == NotInThisVersion.__name__
     return {
         "environment": condition.environment,
         "workload": condition.workload,
         "mode": condition.mode,
-        "verdict": "refused" if certificate.refused else certificate.verdict,
+        "verdict": "not in this version" if lacks else certificate.verdict,
         "why": certificate.why.splitlines()[0] if certificate.why else "",
     }
 

@@ -141,7 +141,9 @@ def test_losses_that_a_framework_s_own_operator_cuts_are_not_compared_of_it_alon
     far, cut = ({**arrays, "far/losses": np.array([most, 2.0])} for most in (90.0, 64.0))
     assert verdict(cut, far, condition=CONDITION.but(framework="paddle")).same
     assert wrong_of(verdict(cut, far)) == ["losses"]
-    assert wrong_of(verdict(scaled(cut, "losses", 1.01), far, condition=CONDITION.but(framework="paddle"))) == ["losses"]
+    assert wrong_of(verdict(scaled(cut, "losses", 1.01), far, condition=CONDITION.but(framework="paddle"))) == [
+        "losses"
+    ]
 
 
 def test_an_update_is_compared_with_itself_and_not_with_its_weight(arrays):
