@@ -37,7 +37,8 @@ appendix: $(INSTALLED) ## Bundle report, notebooks and measurements for an archi
 	$(BIN)/python -m benchlib appendix --profile $(PROFILE) --appendix $(APPENDIX) --paper $(PAPER)
 
 # Those whose file says how much room and time they took, from a fast index. Others are for accelerators, or bring CUDA.
-THERE = $(shell grep -l '^. takes:' environments/*.txt)
+# Versions between those of the works' time and today's are for the profile years, which names them.
+THERE = $(shell grep -l '^. takes:' $$(grep -L 'profile years' environments/*.txt))
 environments: $(INSTALLED) ## Make the environments of other frameworks and of earlier versions (ENVIRONMENTS="chainer mxnet-1.6": only these)
 	@awk '/^. takes:/ {n++; gb += $$3; s += $$6} END {printf "%d environments: about %.1f GB; %d min from a fast index\n", n, gb, s / 60 + 1}' \
 		$(or $(ENVIRONMENTS:%=environments/%.txt),$(THERE))

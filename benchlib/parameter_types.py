@@ -106,7 +106,7 @@ class Subject(Given):
     mode: ModeName
     precision: PrecisionName = "fp32"
     lane: LaneName
-    year: int | None = None  # of its release
+    year: float | None = None  # of its release; 2021.5 is the middle of 2021
 
     @field_validator("environment")
     @classmethod

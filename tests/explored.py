@@ -103,6 +103,7 @@ def claims(folder: Path, verdicts: dict[str, tuple[str, bool, str]]) -> None:
     """Keep the results of a notebook that judges claims: by claim the verdict, is it undecided, what came out here."""
     columns = {
         "claim": list(verdicts),
+        "verdict_then": ["Reproduced" if name == "C3" else "–" for name in verdicts],
         **dict(zip(("verdict", "undecided", "here"), map(list, zip(*verdicts.values(), strict=True)), strict=True)),
         **{name: [text] * len(verdicts) for name, text in (("says", "so"), ("published_on", "V100"), ("doubt", "–"))},
     }

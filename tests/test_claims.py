@@ -286,6 +286,28 @@ def test_who_is_fastest_by_the_batch_is_asked_of_all_that_were_compared() -> Non
     assert set(of(*small, *large, control=(1.1, 1.2)).why) == {evidence.RESTLESS}
 
 
+def test_a_verdict_then_is_of_the_works_versions_and_now_of_the_others() -> None:
+    def of(name: str, mode: str, ends: tuple[float, float], **more: Any) -> dict:
+        home = {"environment": name or "default", "baseline_mode": "eager"}
+        return ratio(ends, f"{name.split('-')[0] or 'mindspore'} {mode} tuned", batch_size=16, **home, **more)
+
+    place = {"on": "resnet50_inference on random", "hyperparameters": '{"image_size": 32}'}
+    rows = [of("", "graph", SLOW, **place), of("mindspore-2.0", "graph", (0.8, 0.9), **place)]
+    assert judged("C10", inference=rows)["verdict_then"] == "–", "to today's PyTorch alone it says nothing of then"
+    both = judged("C10", inference=[*rows, of("pytorch-1.8", "eager", (0.4, 0.5), **place)])
+    assert (both["verdict"], both["verdict_then"].split(", ")[0]) == (NOT_REPRODUCED, "Reproduced")
+    assert "mindspore-2.0" in both["verdict_then"]
+    cases = found("C10", inference=rows).cases
+    assert [case["claimed_ratio"] < 0.2 for case in cases] == [True], "now is of today's only"
+    old = [
+        row("epoch_ratio", ends, PYTORCH, PYTORCH, on="cnn on digits", learning_rate=0.2, baseline_learning_rate=0.1)
+        | {"environment": home, "baseline_environment": home}
+        for home, ends in (("default", NEAR), ("pytorch-1.4", (0.6, 0.7)))
+    ]
+    flat = judged("C15", learning_rate=old)
+    assert (flat["verdict"], flat["verdict_then"].split()[0]) == (REPRODUCED, "Not"), "each by its own"
+
+
 def by_rate(values: dict[float, tuple[float, float, float]], **more: Any) -> SimpleNamespace:
     own = {"subject": PYTORCH, "on": "cnn on cifar10", "kind": "training", "epochs": 10, **more}
     ends = {rate: {"lowest": low, "highest": high} for rate, (_, low, high) in values.items()}

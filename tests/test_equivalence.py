@@ -136,6 +136,16 @@ def test_where_masks_cannot_be_given_the_largest_batch_is_left_out_by_name(array
     assert wrong_of(verdict({**arrays, "batch/first loss": np.array([2.1])}, truth)) == ["first loss"]
 
 
+def test_losses_that_a_framework_s_own_operator_cuts_are_not_compared_of_it_alone(arrays):
+    """Paddle's softmax takes no exponent below -64."""
+    far, cut = ({**arrays, "far/losses": np.array([most, 2.0])} for most in (90.0, 64.0))
+    assert verdict(cut, far, condition=CONDITION.but(framework="paddle")).same
+    assert wrong_of(verdict(cut, far)) == ["losses"]
+    assert wrong_of(verdict(scaled(cut, "losses", 1.01), far, condition=CONDITION.but(framework="paddle"))) == [
+        "losses"
+    ]
+
+
 def test_an_update_is_compared_with_itself_and_not_with_its_weight(arrays):
     """Of a weight of 1 what three steps of 1e-4 add is known to three roundings of it, and no better."""
     small = scaled(arrays, "update:conv1.weight", 1e-4)

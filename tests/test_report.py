@@ -194,7 +194,7 @@ def test_the_board_has_each_claim_below_its_verdict_with_what_came_out(tmp_path:
         *("1 not measured in full", "1 not measured here"),
     ]
     assert [re.sub("<.*?>", "", one) for one in items] == [
-        *("C3 so V100. Here: 3 cases", "C2 so V100. Here: 2 cases", "C1 so V100. Here: 1 case"),
+        *("C3 so V100. Here: 3 cases. Then: Reproduced", "C2 so V100. Here: 2 cases", "C1 so V100. Here: 1 case"),
         "C4 so V100. Here not in full: 4 cases",
     ]
     assert "<p>C5</p>" in page

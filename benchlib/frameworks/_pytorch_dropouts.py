@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -31,7 +32,9 @@ class Dropping(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs, name = kwargs or {}, getattr(function, "__name__", "")
         if function in (Tensor.backward, torch.autograd.backward, torch.autograd.grad):
-            with patch.object(torch.autograd, "_engine_run_backward", self.see(torch.autograd._engine_run_backward)):
+            engine = torch.autograd.Variable._execution_engine
+            seen = SimpleNamespace(run_backward=self.see(engine.run_backward), queue_callback=engine.queue_callback)
+            with patch.object(torch.autograd.Variable, "_execution_engine", seen):
                 return function(*args, **kwargs)
         return self.substitute(function, name, args, kwargs)
 

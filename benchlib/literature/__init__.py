@@ -1,9 +1,7 @@
-"""The published claims, and verdicts on them from the tidy frames of notebooks.
+"""The published claims, and verdicts on them from the tidy frames of notebooks, by one order for all claims.
 
-A claim (``works.yaml``) has a rule: a query of a notebook's frame, a direction, and a test that makes cases of the rows
-(:mod:`evidence`). A case, a number with its 95 % interval, supports the claim, contradicts it or leaves it open. Claims
-are judged alike (:mod:`verdicts`): *not reproduced* if a case contradicts it; else *no difference shown* if one leaves
-it open. Else it is *reproduced* if all that it names was measured and supports it, or *not measured here*.
+A claim (``works.yaml``) has a rule, whose test makes cases (:mod:`evidence`): numbers that support it, contradict it or
+leave it open. The verdict follows from them, and from the missing ones (:mod:`verdicts`).
 """
 
 from benchlib.literature.verdicts import Judged, judge

@@ -1,6 +1,4 @@
-"""From rows of the notebooks' tidy frames to the cases of a claim: numbers that support it, contradict it, or leave it
-open. The rule of a claim (``works.Query``) says which rows, and which of the tests here makes cases of them.
-"""
+"""From rows of the notebooks' tidy frames to the cases of a claim, by its rule (``works.Query``) and test."""
 
 from __future__ import annotations
 
@@ -39,11 +37,11 @@ Case = dict[str, Any]
 Found = Iterator[Case | str]  # a text names a missing condition
 
 
-def find(claim: Claim, frames: Mapping[str, pd.DataFrame]) -> tuple[list[Case], list[str]]:
-    """The cases of a claim, those of a group together, and the missing conditions that it names."""
+def find(claim: Claim, frames: Mapping[str, pd.DataFrame], then: bool = False) -> tuple[list[Case], list[str]]:
+    """The cases of a claim, of today's versions or of its work's time, and the missing conditions that it names."""
     cases, missing = [], []
     for part in claim.rule.rows:
-        rows = _select_rows(part, frames)
+        rows = _select_rows(part, frames, sources()[claim.source].then if then else None)
         known = rows["estimate"].notna()
         lost = rows[~known & ((rows["why"] == DISTURBED) | bool(part.lost))]
         answered = pd.concat([rows[known], lost])
@@ -75,16 +73,12 @@ def judge_ratio(ratio: Interval, margin: float, alike: float | None = None) -> t
 
 def _ratios(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """Each row is a ratio."""
-    for _, row in rows.iterrows():
-        yield _ratio_case(claim, part, _invert(row) if part.inverse else _interval(row), [row])
+    turn = _invert if part.inverse else _interval
+    return (_ratio_case(claim, part, turn(row), [row]) for _, row in rows.iterrows())
 
 
 def _pairs(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
-    """Rows of one query over those of another that match. Of ratios, baselines are among them, with 1."""
-    if part.quantity in tidy.RATIOS:
-        own = rows.drop_duplicates(["part", *part.match])
-        who = {name: own[f"baseline_{name}"] for name in [*tidy.SUBJECT, "subject"]}
-        rows = pd.concat([rows, own.assign(**who, estimate=1.0, low=1.0, high=1.0, files=None)])
+    """Rows of one query over those of another that match."""
     each = ([row for _, row in _query(rows, query).iterrows()] for query in (part.one, part.over))
     for one, other in itertools.product(*each):
         if one[part.match].equals(other[part.match]):
@@ -212,10 +206,20 @@ def _list_differences(claim: Claim, row: pd.Series) -> list[str]:
     return [how for how, so in differs.items() if so]
 
 
-def _select_rows(part: Query, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The rows that a rule asks for; none where their notebook has no frame."""
+def _select_rows(part: Query, frames: Mapping[str, pd.DataFrame], then: dict[str, str] | None) -> pd.DataFrame:
+    """A rule's rows in the environments of ``then``, or in none of any work's time, from its notebook's frame, if there
+    is one. Of ratios that are paired, baselines are among them, with 1.
+    """
     frame = frames[part.notebook] if part.notebook in frames else tidy.of_rows([])
-    rows = frame[frame["quantity"] == part.quantity]
+    rows, sides = frame[frame["quantity"] == part.quantity], ["", "baseline_"]
+    old = {name for one in sources().values() for name in one.then.values()}
+    if part.over and part.quantity in tidy.RATIOS:
+        own, sides = rows.drop_duplicates(["part", *part.match]), [""]
+        who = {name: own[f"baseline_{name}"] for name in [*tidy.SUBJECT, "subject"]}
+        rows = pd.concat([rows, own.assign(**who, estimate=1.0, low=1.0, high=1.0, files=None)])
+    for side in sides:
+        home, framework = rows[f"{side}environment"], rows[f"{side}framework"]
+        rows = rows[home.isna() | (~home.isin(old) if then is None else home == framework.map(then))]
     if part.training:
         rows = rows[rows["workload"].map(lambda name: workloads.load(name).kind == "training").astype(bool)]
         on = rows["device"] != "cpu"

@@ -21,10 +21,7 @@ REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 NO_DIFFERENCE, UNDECIDED, NOT_MEASURED = "no difference shown", "undecided", "not measured here"
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, NO_DIFFERENCE, NOT_MEASURED)
 
-AXIS = "ratio in the direction of the claim"
-BARS = Bars(
-    quantity="claimed_ratio", hue="bears", labels="case", xlabel=AXIS, target=lambda row: row["published_ratio"]
-)
+BARS = {"quantity": "claimed_ratio", "hue": "bears", "labels": "case", "xlabel": "ratio in the direction of the claim"}
 HELP = "Above 1 is on the claim's side. A stroke: the published ratio, of other hardware."
 MOST = 24  # rows of a figure, so that it fits a page
 
@@ -44,11 +41,12 @@ class Judged:
 
     def pictures(self) -> dict[str, OfCases]:
         """The pictures of each claim about ratios, on as many pages as it takes."""
-        every, says = {}, self.claims.set_index("claim")["says"]
+        every, bars = {}, Bars(**BARS, target=lambda row: row["published_ratio"])
+        says = self.claims.set_index("claim")["says"]
         for claim, own in self.cases.dropna(subset="claimed_ratio").groupby("claim", sort=False):
             for page, start in enumerate(range(0, len(own), MOST), start=1):
                 name, caption = f"ratios_{claim}" + f"_{page}" * (page > 1), f"{claim}: {says[claim]} {HELP}"
-                every[name] = OfCases(caption=caption, panels=[BARS], cases=own[start : start + MOST])
+                every[name] = OfCases(caption=caption, panels=[bars], cases=own[start : start + MOST])
         return every
 
 
@@ -73,9 +71,11 @@ def judge(frames: Mapping[str, pd.DataFrame], places: Mapping[str, str] | None =
     """The verdicts on all claims by notebooks' tidy frames; ``places`` says where files of measurements are from."""
     claims, cases = [], []
     for claim in works.claims():
-        found, missing = find(claim, frames)
-        claims.append(_row(claim, found, missing, places or {}))
-        cases += found
+        found, before = find(claim, frames), find(claim, frames, then=True)
+        then = _row(claim, *before, places or {})["verdict_here"]
+        then += f" (in {', '.join(works.sources()[claim.source].then.values())})"
+        claims.append(_row(claim, *found, places or {}) | {"verdict_then": then if before[0] else MISSING})
+        cases += [*found[0], *before[0]]
     return Judged(pd.DataFrame(claims), pd.DataFrame(cases, columns=None if cases else SHOWN))
 
 
@@ -84,9 +84,7 @@ def verdict_of(cases: list[Case], missing: list[str]) -> str:
     bears = {case["bears"] for case in cases}
     if CONTRADICTS in bears:
         return NOT_REPRODUCED
-    if OPEN in bears:
-        return NO_DIFFERENCE
-    return NOT_MEASURED if missing or not cases else REPRODUCED
+    return NO_DIFFERENCE if OPEN in bears else NOT_MEASURED if missing or not cases else REPRODUCED
 
 
 def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapping[str, str]) -> dict[str, Any]:
@@ -117,8 +115,9 @@ def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
     """The limits of a verdict: the published size, parts that no rule tests, a decision, the work's own data."""
     if verdict == NOT_MEASURED:
         return " in full" if cases else ""
-    bears = {NOT_REPRODUCED: CONTRADICTS, NO_DIFFERENCE: OPEN}.get(verdict)
-    why = [case["why"] for case in cases if case["bears"] == bears]
+    why = [
+        one["why"] for one in cases if one["bears"] == {NOT_REPRODUCED: CONTRADICTS, NO_DIFFERENCE: OPEN}.get(verdict)
+    ]
     why = dict.fromkeys(filter(None, why if verdict == NO_DIFFERENCE or all(why) else []))
     alike = f": not shown to be within a factor of {claim.rule.alike:g} of 1, nor beyond it" if claim.rule.alike else ""
     first = (alike if verdict == NO_DIFFERENCE else "") + (f" ({'; '.join(why)})" if why else "")

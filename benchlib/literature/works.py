@@ -9,20 +9,19 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel
 
-FILE = Path(__file__).with_name("works.yaml")
-
 
 class Declared(BaseModel, extra="forbid", frozen=True):
     """A part of the file; unknown keys are refused."""
 
 
 class Publication(Declared):
-    """A publication: its short name, its citation, and its hardware, versions and workloads."""
+    """A publication: its names, hardware, versions and workloads."""
 
     short: str
     cite: str
     hardware: str
     versions: dict[str, str] = {}
+    then: dict[str, str] = {}  # by framework: the environment of these versions, or of the nearest that can be had
     used: dict[str, str] = {}  # the workloads that it trained, and their data
 
 
@@ -77,7 +76,7 @@ class Claim(Declared):
 @functools.cache
 def works() -> dict[str, Any]:
     """The file as it is: figures by experiment, beside sources and claims."""
-    return yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return yaml.safe_load(Path(__file__).with_name("works.yaml").read_text(encoding="utf-8"))
 
 
 @functools.cache

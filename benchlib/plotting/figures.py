@@ -245,12 +245,10 @@ def dot_panel(
 def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | None = None) -> None:
     """Make the x axis logarithmic, with plain numbers at the values; at ``ticks`` if given, round ones if empty."""
     values = sorted(set(values))
-    pad = max((values[-1] / values[0]) ** 0.06, 1.12)
+    pad = (values[-1] / values[0]) ** 0.08 if len(values) > 1 else 1.12
     axes.set(xscale="log", xlim=(values[0] / pad, values[-1] * pad))
-    if ticks := values if ticks is None else list(ticks):
-        _fix_ticks(axes.xaxis, ticks)
-    else:
-        plain_log_axis(axes.xaxis)
+    ticks = values if ticks is None else list(ticks)
+    _fix_ticks(axes.xaxis, ticks) if ticks else plain_log_axis(axes.xaxis)
 
 
 def ratio_axis(axis: Axis, points: Iterable[float], ends: Iterable[float]) -> None:
@@ -410,7 +408,8 @@ def side_by_side(series: Iterable[str], values: pd.Series) -> dict[str, float]:
 
 def _fix_ticks(axis: Axis, ticks: list[float]) -> None:
     axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6f}".rstrip("0").rstrip(".")))
+    digits = ",.6f"[int(max(ticks) < 10_000) :]  # a year has no comma
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format(value, digits).rstrip("0").rstrip(".")))
     axis.set_minor_locator(NullLocator())
 
 

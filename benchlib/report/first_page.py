@@ -56,8 +56,7 @@ def effects(every: pd.DataFrame) -> str:
     own = own[own["baseline_framework"].isin(usual) & ~own["framework"].isin(usual)]
     if not len(own):
         return "No ratio between frameworks has been measured yet."
-    few = own["framework"].nunique() <= FEW
-    text = (_count_effects(of, few) for _, of in own.groupby("framework", sort=False))
+    text = (_count_effects(of, own["framework"].nunique() <= FEW) for _, of in own.groupby("framework", sort=False))
     return f"Compared with {spelled(usual.iloc[0])}, {' '.join(text)}"
 
 
@@ -119,6 +118,7 @@ def _board(results: Results) -> Iterator[str]:
         yield "<p>No claim has been judged yet.</p>"
         return
     claims = pd.concat(every)
+    claims["then"] = (". Then: " + claims["verdict_then"]).where(claims["verdict_then"] != tables.MISSING, "")
     claims["verdict"] = claims["verdict"].mask(claims["undecided"], UNDECIDED)
     claims["verdict"] = claims["verdict"].mask((claims["verdict"] == NOT_MEASURED) & (claims["here"] != ""), IN_PART)
     for verdict, shape in SHAPES.items():
@@ -131,7 +131,7 @@ def _board(results: Results) -> Iterator[str]:
             here = "Here not " if verdict == IN_PART else "Here: "
             items = "".join(
                 f"<li><b>{escape(row.claim)}</b> {escape(row.says)} <small>{escape(row.published_on)}"
-                f'<span class="here">. {escape(spelled(here + row.here))}</span></small></li>'
+                f'<span class="here">. {escape(spelled(here + row.here + row.then))}</span></small></li>'
                 for row in rows.itertuples()
             )
             yield f"<ul>{items}</ul>"

@@ -1,6 +1,6 @@
 """Keras 2, the part of TensorFlow before 2.16, by the names of Keras 3 for which the models are written.
 
-Imported before ``keras``, which it then is. Tried with TensorFlow 2.3.
+Imported before ``keras``, which it then is. Tried with TensorFlow 2.3 and 2.11.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if IN_USE:
         floatx=keras.backend.floatx,
         set_floatx=keras.backend.set_floatx,
         set_dtype_policy=lambda name: None,  # that of floatx, as it is set
-        dtype_policy=keras.mixed_precision.experimental.global_policy,
+        dtype_policy=getattr(keras.mixed_precision, "experimental", keras.mixed_precision).global_policy,  # until 2.10
     )
-    DROPS = ((tf.nn, "dropout"), (nn_ops, "dropout_v2"))  # a layer calls the second
+    DROPS = ((tf.nn, "dropout"), (nn_ops, "dropout_v2"), (tf.compat.v2.nn, "dropout"))  # 2.3's layers call the second
 
     class Optimizer:
         """The part of Keras 3's that is used here. That of Keras 2 has another interface for those who derive from it,
