@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from functools import partial
 from typing import Any
 
@@ -79,6 +81,9 @@ def zero_grad(optimizer: torch.optim.Optimizer, set_to_none: bool) -> None:
         for weight in group["params"]:
             weight.grad = None
 
+
+if (2, 0) <= tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+    tempfile.tempdir = os.getcwd()  # they write a module there and import it: the working directory's are let pass
 
 accelerator = getattr(torch, "accelerator", _Cuda)
 GradScaler = getattr(getattr(torch, "amp", None), "GradScaler", _NoScaler)

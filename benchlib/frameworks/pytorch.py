@@ -16,7 +16,6 @@ from __future__ import annotations
 import copy
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -169,7 +168,6 @@ class Session:
             if choice in _BROUGHT and not _has(_BROUGHT[choice]):
                 lacks = f"torch {torch.__version__} has no torch.{_BROUGHT[choice]}"
                 raise NotInThisVersion(f"{kind} {choice!r}: not in this version: {lacks}")
-        tempfile.tempdir = os.getcwd()  # torch 2.1 to 2.8 write a module for distributed use there, and import it
         self._device = _device(device)
         self._graph = mode == "graph"
         self._autocast = _AUTOCAST.get(precision)
