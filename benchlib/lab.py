@@ -278,8 +278,8 @@ class Lab:
         for name, found in list(known.items()) if training_steps else ():
             if found and found.same and gate.can_train(found.condition):
                 known[name] = self._with_training(found, training_steps, code)
-        wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
-        return {name: known[(wrong[name] or one).key] for name, one in gated.items()}
+        judged = ((name, [known[one.key] for one in first[name]], known[one.key]) for name, one in gated.items())
+        return {name: gate.judge(some, own) for name, some, own in judged}
 
     def _with_training(self, certificate: Certificate, steps: int, code: Unchanged) -> Certificate:
         """The certificate with a longer comparison of training, in a file of its own.

@@ -5,7 +5,7 @@ import pytest
 
 from benchlib.cache import load, save
 from benchlib.condition import Condition
-from benchlib.equivalence import compare
+from benchlib.equivalence import compare, gate
 from benchlib.equivalence.certificate import Certificate
 from benchlib.equivalence.compare import Results
 from benchlib.equivalence.tolerances import FACTOR, MANY, SINGLE, TOLERANCES
@@ -126,6 +126,22 @@ def test_in_double_precision_nothing_is_left_to_rounding(arrays):
     for name in COMPARED:
         assert verdict(scaled(exact, name, 1 + 1e-10), exact, condition=condition).same
         assert wrong_of(verdict(scaled(exact, name, 1 + 1e-8), exact, condition=condition))
+
+
+def test_a_file_that_fails_in_double_precision_is_judged_in_fp32_and_the_certificate_names_that(arrays):
+    condition = CONDITION.but(framework="tensorflow", precision="fp64")
+
+    def failed(exception):
+        failure = Failure("worker failed in 'check'", exception=exception)
+        return Certificate(condition=condition, reference=REFERENCE, failure=failure, failed="condition", reason="so")
+
+    own = verdict(arrays, arrays)
+    judged = gate.judge([failed("TypeError")], own)
+    assert (judged.same, ["TypeError" in name for name in judged.unexercised]) == (True, [True])
+    assert gate.judge([failed("")], own).verdict == "not checked", "it crashed: nothing is known"
+    other = verdict(scaled(arrays, "outputs", 1.01), arrays)
+    assert gate.judge([failed("TypeError")], other).verdict == "different"
+    assert gate.judge([other], own) == other
 
 
 def test_where_masks_cannot_be_given_the_largest_batch_is_left_out_by_name(arrays):

@@ -46,10 +46,8 @@ the second shows the effect of the first.
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
-    "learning_rate": (
-        "another than the probe's, which is the workload's own, so that a rate that is built in shows; small in a deep "
-        "model, which rounding would else carry across kinks"
-    ),
+    "learning_rate": "another than the probe's, the workload's own, so that a rate that is built in shows; small in a "
+    "deep model, which rounding would else carry across kinks",
 }
 """Why a gated condition's own differ from the condition's."""
 
@@ -97,6 +95,16 @@ def _in_double(condition: Condition) -> list[Condition]:
     if "fp64" not in frameworks.precisions(condition.framework):
         return []
     return [its.but(framework=condition.framework, environment=condition.environment, mode=condition.mode)]
+
+
+def judge(first: Sequence[Certificate], own: Certificate) -> Certificate:
+    """The first prerequisite that is not the same, or else ``own``. A file that fails in double precision is held
+    against the truth in fp32 alone, as all are of a framework that has none; the certificate names that.
+    """
+    failed = [one for one in first if one.condition.precision == "fp64" and one.refused]
+    wrong = next((one for one in first if not one.same and one not in failed), own)
+    named = {f"double precision, in which its file fails ({one.failure.exception})": False for one in failed}
+    return wrong.model_copy(update={"exercised": {**wrong.exercised, **named}}) if wrong.checks else wrong
 
 
 def can_train(condition: Condition) -> bool:

@@ -98,16 +98,9 @@ CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
 """
 
 HALF_TOLERANCES = {
-    "outputs": 1e-2,
-    "gradients": 3e-2,
-    "first loss": 1e-2,
-    "losses": 1e-2,
-    "updates": 3e-2,
-    "state": 3e-2,
-    "evaluation outputs": 3e-2,
-    "predictions": 0.0,
-    "repetition": 1e-2,
-    "optimizer": 1e-3,
+    **dict.fromkeys(("outputs", "first loss", "losses", "repetition"), 1e-2),
+    **dict.fromkeys(("gradients", "updates", "state", "evaluation outputs"), 3e-2),
+    **{"predictions": 0.0, "optimizer": 1e-3},
 }
 """The same on other devices, such as an NPU, which may round fp32 products to 10 bits after the point (HF32). Nothing
 switches that off in the gate yet. Never run on Ascend.
@@ -129,8 +122,7 @@ MIXED_TOLERANCES = {
 each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go.
 Rounding as coarse as that meets kinks in every batch and turns single gradients another way, those of ``cnn`` by 0.1 of
 the largest. The check is there to find a wrong cast, a loss scaled twice, gradients not unscaled or a missing step.
-Mixed precision is certified only where the same framework, mode, device and lane are in fp32, too. Decoded words are
-not compared, because rounding decides near ties.
+Decoded words are not compared, because rounding decides near ties.
 """
 
 DROPOUT_TOLERANCES = {

@@ -61,6 +61,7 @@ NEEDS = (
 MODES = ("graph", "eager", "graph-xla")
 PRECISIONS = ("fp32", "bf16", "fp16", "fp64")
 VARIABLES = ("TF_", "TENSORFLOW", "KERAS", "XLA_FLAGS")
+ROUNDS = 1e-6  # Keras's own optimizers make numbers of Python, such as a momentum, fp32 first, whatever the precision
 CHANGING = ("launching_threads", "loss_scale")
 KNOBS = (
     {
