@@ -317,7 +317,7 @@ print("RESULT " + json.dumps({
     "versions": compared.measurements[0].versions,
     "failures": [m.failure for m in [*compared.measurements, *trained.measurements] if m.failure],
     "metric": trained.runs()["metric"].tolist(),
-    "broken": [row.what for row in rows if row.why],
+    "broken": [f"{row.what}: {row.why}" for row in rows if row.why],
     "imported": "toybox" in sys.modules,
 }))
 """
