@@ -4,8 +4,8 @@ them. A layer's weights are shared variables, attributes by the workload's names
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Iterator, Mapping, Tuple
 
 import numpy as np
 import theano
@@ -128,7 +128,7 @@ def cross_entropy(logits: TensorVariable, labels: TensorVariable) -> TensorVaria
     return nnet.categorical_crossentropy(nnet.softmax(logits), labels).mean()
 
 
-Updates = Iterator["tuple[TensorSharedVariable, TensorVariable]"]
+Updates = Iterator[Tuple[TensorSharedVariable, TensorVariable]]
 Gradients = Mapping[TensorSharedVariable, TensorVariable]
 
 
