@@ -215,7 +215,7 @@ class Session:
                 counted[0] += _PRODUCTS[name](*arrays)
 
         mode = MonitorMode(post_func=count)
-        state = [one for one in (*self._weights.values(), *(self._optimizer.state if self._trains else ()))]
+        state = [*self._weights.values(), *(self._optimizer.state if self._trains else ())]
         before = [one.get_value() for one in state]
         with patch.object(theano.compile.mode, "get_mode", lambda name: mode):  # of the functions in loops, too
             self._compile("step", batch)(*batch)
