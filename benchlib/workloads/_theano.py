@@ -13,7 +13,6 @@ from theano import tensor as T
 from theano.sandbox.rng_mrg import MRG_RandomStreams
 from theano.tensor import TensorVariable, nnet
 from theano.tensor.sharedvar import TensorSharedVariable
-from theano.tensor.signal.pool import pool_2d
 
 streams = MRG_RandomStreams(1)
 """Of dropout's random numbers; a session sets its own, by its seed."""
@@ -109,8 +108,11 @@ def zeros(*shape: int) -> TensorSharedVariable:
 
 
 def pool(x: TensorVariable) -> TensorVariable:
-    """The largest of four."""
-    return pool_2d(x, (2, 2), ignore_border=True)
+    """The largest of four, in images of even sides: pool_2d's gradient goes to all that are equally large, and a
+    maximum's to the first, as PyTorch's.
+    """
+    columns = T.maximum(x[:, :, :, ::2], x[:, :, :, 1::2])
+    return T.maximum(columns[:, :, ::2], columns[:, :, 1::2])
 
 
 def dropout(x: TensorVariable, p: float, training: bool) -> TensorVariable:
