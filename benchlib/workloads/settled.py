@@ -426,3 +426,40 @@ PADDLE_GRADIENTS = {
         "ones"
     ),
 }
+THEANO_LOSS = {
+    "Theano: cross entropy": (
+        "the logarithm of softmax, for which Theano puts an operation of its own that does not saturate"
+    ),
+}
+THEANO_CONVOLUTION = {
+    "Theano: convolutions": "filter_flip=False: by default kernels are turned by half a circle, as in mathematics",
+}
+THEANO_DROPOUT = {
+    "Theano: dropout": (
+        "a mask of MRG_RandomStreams, and what is kept divided by its share: Theano has no operation for it"
+    ),
+}
+THEANO_POOLING = {
+    "Theano: pooling": (
+        "the larger of two, twice: the gradient of its pool_2d goes to all numbers that are equally large, after ReLU "
+        "often several zeros, and PyTorch's to the first"
+    ),
+}
+THEANO_SGD = {
+    "Theano: momentum": "written out as PyTorch's update, because Theano has no optimizers",
+}
+THEANO_ADAM = {
+    "Theano: Adam": (
+        "written out, because Theano has no optimizers; both corrections are made to the learning rate and to epsilon, "
+        "which comes to PyTorch's update"
+    ),
+}
+THEANO_RECURRENT = {
+    "Theano: recurrent layers": (
+        "theano.scan over a step of our own, because Theano has no layers; the products with the inputs of all steps "
+        "are one, before it"
+    ),
+}
+THEANO_NORM = {
+    "Theano: batch normalisation": "epsilon=1e-5: Theano's own is 1e-4; weight, bias and statistics are PyTorch's",
+}

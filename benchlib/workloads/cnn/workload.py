@@ -27,6 +27,11 @@ from benchlib.workloads.settled import (
     TENSORFLOW_IMAGES,
     TENSORFLOW_SGD,
     TENSORFLOW_WEIGHTS,
+    THEANO_CONVOLUTION,
+    THEANO_DROPOUT,
+    THEANO_LOSS,
+    THEANO_POOLING,
+    THEANO_SGD,
     WITH_BIAS,
 )
 
@@ -134,6 +139,11 @@ WORKLOAD = Workload(
         **CNTK_SGD,
         **PADDLE_WEIGHTS,
         **PADDLE_LOSS,
+        **THEANO_LOSS,
+        **THEANO_CONVOLUTION,
+        **THEANO_DROPOUT,
+        **THEANO_POOLING,
+        **THEANO_SGD,
     },
     unit="images",
     optimizer_state=1,

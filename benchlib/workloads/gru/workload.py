@@ -33,6 +33,9 @@ from benchlib.workloads.settled import (
     TENSORFLOW_EMBEDDING,
     TENSORFLOW_RECURRENT,
     TENSORFLOW_WEIGHTS,
+    THEANO_ADAM,
+    THEANO_LOSS,
+    THEANO_RECURRENT,
 )
 
 
@@ -119,6 +122,9 @@ WORKLOAD = Workload(
         **PADDLE_WEIGHTS,
         **PADDLE_LOSS,
         **PADDLE_GATES,
+        **THEANO_LOSS,
+        **THEANO_RECURRENT,
+        **THEANO_ADAM,
     },
     unit="sequences",
     fields=("tokens", "labels"),

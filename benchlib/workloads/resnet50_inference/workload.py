@@ -33,6 +33,8 @@ from benchlib.workloads.settled import (
     TENSORFLOW_PADDING,
     TENSORFLOW_POOLING,
     TENSORFLOW_WEIGHTS,
+    THEANO_CONVOLUTION,
+    THEANO_NORM,
     WITHOUT_BIAS,
 )
 
@@ -138,6 +140,8 @@ WORKLOAD = Workload(
         **CNTK_NORM,
         **PADDLE_WEIGHTS,
         **PADDLE_NORM,
+        **THEANO_CONVOLUTION,
+        **THEANO_NORM,
     },
     unit="images",
     inputs=inputs,
