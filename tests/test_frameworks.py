@@ -20,10 +20,11 @@ import numpy as np
 import pytest
 from framework_session import CASES, COMPILED, DROPPED, LEARNING_RATE
 
-from benchlib import environments, frameworks, workloads
+from benchlib import doctor, environments, frameworks, workloads
 from benchlib.environments import DEFAULT
 from benchlib.equivalence.tolerances import MIXED_TOLERANCES
 from benchlib.provenance import installed
+from benchlib.runner import availability
 
 HERE = Path(__file__).resolve().parent
 OUTPUTS, GRADIENTS, LOSSES = 1e-5, 1e-4, 1e-5  # largest difference allowed, relative to the largest value
@@ -35,6 +36,7 @@ HOMES = {
     if environments.why_absent(environment) is None and installed.offers(environment, name)
 }
 FOUND = [name for name in HOMES if all(name in workload.frameworks() for workload in NEEDED)]
+FEW = [name for name in frameworks.names() if not all(name in workload.frameworks() for workload in NEEDED)]
 RUNS = [(name, mode) for name in FOUND for mode in frameworks.modes(name)]
 WITHOUT_STATISTICS = {("mxnet", "batchnorm2d forward")}
 """MXNet takes running statistics on the way back: docs/mxnet.md."""
@@ -108,14 +110,26 @@ def set_up(case: str) -> tuple[workloads.Workload, dict, dict[str, np.ndarray], 
     return (workload, values, framework_session.initial(workload, values), framework_session.batches(workload, values))
 
 
-@pytest.mark.parametrize("framework", frameworks.names())
+@pytest.mark.parametrize("framework", [name for name in frameworks.names() if name not in FEW])
 def test_every_framework_is_tried_whose_environment_is_there(framework):
     if framework not in HOMES:
         pytest.skip(
             f"nothing below is shown of {framework}: the default environment has it not, and there is no other of its "
             f"name: .venv/bin/benchlib environment create {framework}"
         )
-    assert framework in FOUND, f"{framework} has no file for one of {', '.join(one.name for one in NEEDED)}"
+    assert framework in FOUND
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", FEW)
+def test_a_framework_with_few_workloads_keeps_its_promises(framework, tmp_path):
+    there = (one for one in environments.names() if availability.why_absent(framework, "cpu", one) is None)
+    environment = next(there, None)
+    if environment is None:
+        pytest.skip(
+            f"nothing is shown of {framework}: no environment has it; docs/environments.md says how to make one"
+        )
+    assert [row for row in doctor.check(framework, tmp_path, environment=environment) if row.why] == []
 
 
 @pytest.mark.parametrize(("framework", "mode", "case"), each(ALL))

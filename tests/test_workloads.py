@@ -17,7 +17,7 @@ from benchlib.workloads.resnet50.workload import convolutions as resnet50_convol
 
 PACKAGE = Path(benchlib.__file__).parent
 LIBRARIES = {"torch", "torch_npu", "mindspore", "tensorflow", "keras", "jax", "flax", "mxnet", "paddle", "chainer"}
-LIBRARIES |= {"cntk", "theano"}
+LIBRARIES |= {"caffe2", "cntk", "theano"}
 
 
 def test_the_shipped_workloads_are_there_in_both_frameworks():

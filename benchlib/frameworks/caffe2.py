@@ -249,7 +249,8 @@ class Session:
         """A net and the names of its results, made once as it is, and once with given masks."""
         key = what, self._draw is not None
         if key not in self._nets:
-            net, masks = ModelHelper(f"{what} {key[1]}", arg_scope={"use_cudnn": False}), []
+            net = ModelHelper(f"{what} {key[1]}", arg_scope={"use_cudnn": False})
+            masks: list[tuple[str, float]] = []
 
             def mask(net: ModelHelper, x: BlobReference, p: float, training: bool) -> BlobReference:
                 if not training:

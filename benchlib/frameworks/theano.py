@@ -90,7 +90,7 @@ class Session:
         for name, (flag, value) in _FLAGS.items():
             setattr(theano.config, flag, value if name in knobs else not value)
         theano.config.floatX = "float64" if precision == "fp64" else "float32"
-        _theano.streams = MRG_RandomStreams(seed)  # for dropout only: weights and batches come from files
+        _theano.streams = MRG_RandomStreams(1 + seed)  # for dropout only: weights and batches come from files
         sys.setrecursionlimit(_RECURSION)
         self._compilations = 0
 

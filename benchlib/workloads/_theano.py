@@ -49,9 +49,9 @@ class BatchNorm(Layer):
         self.running_mean, self.running_var = zeros(channels), zeros(channels)
 
     def forward(self, x: TensorVariable) -> TensorVariable:
-        weights = (self.weight, self.bias, self.running_mean, self.running_var)
-        each = [one.dimshuffle("x", 0, "x", "x") for one in weights]
-        return nnet.bn.batch_normalization_test(x, *each, axes="spatial", epsilon=1e-5)
+        deviation = T.sqrt(self.running_var + 1e-5)
+        each = [one.dimshuffle("x", 0, "x", "x") for one in (self.weight, self.bias, self.running_mean, deviation)]
+        return nnet.bn.batch_normalization(x, *each, mode="high_mem")
 
 
 class Dense(Layer):

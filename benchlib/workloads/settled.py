@@ -461,5 +461,48 @@ THEANO_RECURRENT = {
     ),
 }
 THEANO_NORM = {
-    "Theano: batch normalisation": "epsilon=1e-5: Theano's own is 1e-4; weight, bias and statistics are PyTorch's",
+    "Theano: batch normalisation": (
+        "batch_normalization of given statistics and a deviation: batch_normalization_test refuses an epsilon of 1e-5 "
+        "in fp32, where it is a little less"
+    ),
+}
+CAFFE2_CONVOLUTION = {
+    "Caffe2: first convolution": "no_gradient_to_input: else Caffe2 makes a gradient of the images, too",
+}
+CAFFE2_DROPOUT = {
+    "Caffe2: dropout": "each operator has a seed of its own: of the same one all would drop the same",
+}
+CAFFE2_POOLING = {
+    "Caffe2: pooling (not settled)": (
+        "the gradient of its MaxPool goes to all numbers that are equally large, and PyTorch's to the first: where "
+        "images have a plain ground it is another gradient, so that there is no ratio. By TopK it would be PyTorch's, "
+        "in seven times the time of MaxPool"
+    ),
+}
+CAFFE2_SGD = {
+    "Caffe2: momentum": (
+        "nesterov=False: by default it is Nesterov's; its velocity has the learning rate in it and PyTorch's has not, "
+        "which is the same update while the rate stays as it is"
+    ),
+}
+CAFFE2_ADAM = {
+    "Caffe2: Adam": (
+        "written in operators (workloads/_caffe2.py), because its own adds epsilon before the bias is corrected, and "
+        "counts the first step as the second"
+    ),
+}
+CAFFE2_EMBEDDING = {
+    "Caffe2: embedding": "dense_gradient: else its optimizers leave the momentum of absent words as it is",
+}
+CAFFE2_RECURRENT = {
+    "Caffe2: recurrent layers": "linear_before_reset: the reset is behind the product, as in cuDNN",
+}
+CAFFE2_NORM = {
+    "Caffe2: batch normalisation": (
+        "_s, _b, _rm and _riv are PyTorch's weight, bias, running_mean and running_var; _riv is no inverse"
+    ),
+    "Caffe2: gradients": (
+        "which no step computes, and the gate compares: of batch normalisation written out, because Caffe2's own has "
+        "no way back in evaluation"
+    ),
 }

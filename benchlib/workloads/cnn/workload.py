@@ -5,6 +5,10 @@ from __future__ import annotations
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload, taps
 from benchlib.workloads.neutral import DROPOUT_OFF
 from benchlib.workloads.settled import (
+    CAFFE2_CONVOLUTION,
+    CAFFE2_DROPOUT,
+    CAFFE2_POOLING,
+    CAFFE2_SGD,
     CHAINER,
     CHAINER_DROPOUT,
     CHAINER_POOLING,
@@ -144,6 +148,10 @@ WORKLOAD = Workload(
         **THEANO_DROPOUT,
         **THEANO_POOLING,
         **THEANO_SGD,
+        **CAFFE2_CONVOLUTION,
+        **CAFFE2_DROPOUT,
+        **CAFFE2_POOLING,
+        **CAFFE2_SGD,
     },
     unit="images",
     optimizer_state=1,

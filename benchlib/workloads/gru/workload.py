@@ -9,6 +9,9 @@ from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import LARGE_EPSILON
 from benchlib.workloads.settled import (
     ADAM,
+    CAFFE2_ADAM,
+    CAFFE2_EMBEDDING,
+    CAFFE2_RECURRENT,
     CHAINER,
     CHAINER_ADAM,
     CHAINER_RECURRENT,
@@ -125,6 +128,9 @@ WORKLOAD = Workload(
         **THEANO_LOSS,
         **THEANO_RECURRENT,
         **THEANO_ADAM,
+        **CAFFE2_EMBEDDING,
+        **CAFFE2_RECURRENT,
+        **CAFFE2_ADAM,
     },
     unit="sequences",
     fields=("tokens", "labels"),

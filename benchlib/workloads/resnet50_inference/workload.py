@@ -11,6 +11,7 @@ from benchlib.workloads.layers import Convolution, convolutions_weights, convolu
 from benchlib.workloads.resnet50.workload import EXPANSION, STAGES, convolutions
 from benchlib.workloads.settled import (
     BEHAVIOUR,
+    CAFFE2_NORM,
     CHAINER,
     CHAINER_NORM,
     CHAINER_POOLING,
@@ -142,6 +143,7 @@ WORKLOAD = Workload(
         **PADDLE_NORM,
         **THEANO_CONVOLUTION,
         **THEANO_NORM,
+        **CAFFE2_NORM,
     },
     unit="images",
     inputs=inputs,
