@@ -114,10 +114,13 @@ def test_a_trial_that_stands_alone_may_meet_a_kink_but_a_loss_there_may_not(arra
 def test_a_kink_may_be_met_by_another_gradient_of_an_inference_model_than_the_references(arrays):
     """At 224 pixels: on a GPU one gradient was 4.8e-3 off, on a CPU another of PyTorch by 3.4e-2."""
     forward = {name: one for name, one in arrays.items() if "losses" not in name and "update" not in name}
-    truth = {**forward, "0/gradient:other": np.array([1.0])}
-    ours = scaled(truth, "gradient:conv1.weight", 1.0048, [0, "again"])
-    assert wrong_of(verdict(ours, truth)) == ["gradients"], "it met none"
-    assert not wrong_of(verdict(ours, truth, {**truth, "0/gradient:other": np.array([1.034])}))
+    truth = {**forward, **{f"{trial}/gradient:other": np.array([1.0]) for trial in (0, 1, 2)}}
+    condition = Condition(workload="resnet50_inference", framework="mindspore")
+    once, twice = (scaled(truth, "gradient:conv1.weight", 1.0048, [*trials, "again"]) for trials in ([0], [0, 1]))
+    assert not wrong_of(verdict(once, truth, condition=condition)), "one may have met a kink"
+    assert wrong_of(verdict(twice, truth, condition=condition)) == ["gradients"], "it met none"
+    met = {f"{trial}/gradient:other": np.array([1.034]) for trial in (0, 1)}
+    assert not wrong_of(verdict(twice, truth, {**truth, **met}, condition))
 
 
 def test_in_double_precision_nothing_is_left_to_rounding(arrays):

@@ -78,7 +78,8 @@ def certify(
     """Compare a gated condition's results with the truth, or say which of the two failed. ``gate_environment`` are the
     variables that were set for the gate only, ``inputs`` the hashes of the inputs of both.
     """
-    neutralised = {**workloads.load(condition.workload).gate.hyperparameters, **gate_environment}
+    workload = workloads.load(condition.workload)
+    neutralised = {**workload.gate.hyperparameters, **gate_environment}
     common = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
     whose: tuple[Whose, ...] = ("condition", "reference", "reference")
     for who, result in zip(whose, results, strict=True):
@@ -90,15 +91,13 @@ def certify(
     without = [name.partition("/")[2] for name in (*found, *expected, *truth) if _trial(name) == WITHOUT]
     if without:
         found = {name: array for name, array in found.items() if _trial(name) != BATCH}
-    if condition.precision not in ("fp32", "fp64"):
-        truth = expected
+    truth = truth if condition.precision in ("fp32", "fp64") else expected
     allowed = tolerances(condition)
     probed = {name: array for name, array in expected.items() if _trial(name) == PROBE}  # in fp32 only
     ours = differences(found, {**truth, **probed}, allowed)
     its = {} if condition.precision != "fp32" else differences(expected, {**truth, **probed}, allowed)
-    counted = (one.get(f"{WORK}/multiply_adds") for one in (found, expected))
-    own_count, its_count = (None if one is None else float(one) for one in counted)
-    checks = compare(ours, allowed, its, single_tolerance(condition), _zeros(truth))
+    own_count, its_count = (one.get(f"{WORK}/multiply_adds", np.array(None)).item() for one in (found, expected))
+    checks = compare(ours, allowed, its, single_tolerance(condition), _zeros(truth), workload)
     checks += _dropout_checks(condition, found, expected)
     return Certificate(
         **common,
@@ -107,7 +106,7 @@ def certify(
         without_masks="; ".join(dict.fromkeys(without)),
         multiply_adds=own_count,
         reference_multiply_adds=its_count,
-        declared_multiply_adds=workloads.load(condition.workload).declared_multiply_adds(condition.hyperparameters),
+        declared_multiply_adds=workload.declared_multiply_adds(condition.hyperparameters),
         digests={name: digest(array) for name, array in sorted(found.items()) if _trial(name) != WORK},
         reference_digests={name: digest(one) for name, one in sorted(expected.items()) if _trial(name) != WORK},
     )
@@ -213,15 +212,16 @@ def differences(
 def compare(
     ours: Differences,
     allowed: Mapping[str, float],
-    its: Differences | None = None,
-    single: float = 0.0,
-    zeros: Collection[str] = (),
+    its: Differences,
+    single: float,
+    zeros: Collection[str],
+    workload: workloads.Workload,
 ) -> list[Check]:
     """The checks of a condition's differences from the truth, one per quantity, beside those of the reference. For
     ``single`` see :func:`single_tolerance`; ``zeros`` are arrays that are 0 in truth.
     """
     return [
-        _judge(name, ours[name], allowed[name], (its or {}).get(name, {}), single, zeros, bool(ours.get("losses")))
+        _judge(name, ours[name], allowed[name], its.get(name, {}), single, zeros, workload)
         for name in allowed
         if ours[name]
     ]
@@ -242,23 +242,23 @@ def _judge(
     its: Mapping[str, float],
     single: float,
     zeros: Collection[str],
-    trains: bool,
+    workload: workloads.Workload,
 ) -> Check:
-    """The check of a quantity. Of what a kink changes in training the middle of all numbered trials counts by array."""
+    """The check of a quantity. Of what a kink changes in a model the middle of all numbered trials counts by array."""
     groups: dict[str, list[str]] = {}
-    kinked = single > 0 and quantity in KINKED
+    kinked, trains = single > 0 and quantity in KINKED, workload.kind == "training"
     for name in ours:
-        together = kinked and _trial(name).isdigit() and trains  # a kept result of an operator shows in its last alone
+        together = kinked and _trial(name).isdigit() and (trains or workload.evaluates)  # an operator may keep its last
         groups.setdefault(name.partition("/")[2] if together else name, []).append(name)
     differences, tolerances, own = {}, {}, {}
     for names in groups.values():
         in_order = sorted(names, key=ours.__getitem__)
         name = in_order[-1 if np.isinf(ours[in_order[-1]]) else (len(names) - 1) // 2]
         same = [one for one in its if _trial(one) == _trial(name) and one not in zeros]
-        beside = same if kinked and not trains else names  # chance decides which array of an operator meets a kink
+        beside = same if kinked and not trains else names  # chance decides which array meets a kink
         theirs = max((its.get(one, 0.0) for one in beside), default=0.0)
-        if np.isinf(theirs) and _trial(name) == FAR:  # large weights leave the reference in fp32 without a number
-            continue
+        if np.isinf(theirs) and _trial(name) == FAR:
+            continue  # large weights leave the reference in fp32 without a number
         differences[name], own[name] = ours[name], theirs if np.isfinite(theirs) else 0.0
         factor = 1.0 if quantity == "predictions" else FACTOR
         tolerances[name] = max(tolerance, factor * own[name], ZERO if kinked and name in zeros else 0.0)
