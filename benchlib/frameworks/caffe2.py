@@ -206,12 +206,11 @@ class Session:
         return np.array(value)
 
     def settings(self) -> dict[str, str | int | float | bool]:
-        """Threads of its OpenMP, kind of net and libraries: read back from Caffe2."""
+        """Threads of its OpenMP, and its BLAS: read back from them."""
         options = workspace.C.get_build_options()
         openmp = next(Path(find_spec("torch").origin).parent.glob("lib/libgomp-*"))
         return {
             "openmp_threads": ctypes.CDLL(str(openmp)).omp_get_max_threads(),
-            "net_type": "simple",
             "blas": options["BLAS_INFO"],
         }
 

@@ -441,8 +441,8 @@ THEANO_DROPOUT = {
 }
 THEANO_POOLING = {
     "Theano: pooling": (
-        "the larger of two, twice: the gradient of its pool_2d goes to all numbers that are equally large, after ReLU "
-        "often several zeros, and PyTorch's to the first"
+        "the larger of two, twice: the gradient of its pool_2d goes to all numbers that are equally large, which a "
+        "plain ground makes, and PyTorch's to the first"
     ),
 }
 THEANO_SGD = {
