@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchlib import doctor, environments, interpreters
+from benchlib import doctor, environments, frameworks, interpreters
 from benchlib.cache import Measurement
 from benchlib.cli import main
 from benchlib.condition import Condition
@@ -419,6 +419,14 @@ def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path,
     there = Condition(workload="cnn", environment="other", world_size=2, threads=1)
     process_group.launch(there, tmp_path, {}, None)
     assert launched[0][0] == other.python
+
+
+def test_a_version_without_a_launcher_of_groups_is_refused(monkeypatch):
+    group = Condition(workload="cnn", world_size=2, threads=1)
+    availability.require([group])
+    monkeypatch.setattr(frameworks, "launcher", lambda name: ("-m", "torch.distributed.launched"))
+    with pytest.raises(BenchlibError, match=r"not in this version: environment 'default' has no torch\.distributed\.l"):
+        availability.require([group])
 
 
 def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(other, tmp_path, monkeypatch):

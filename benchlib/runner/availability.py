@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 
 from benchlib import environments, frameworks
 from benchlib.condition import Condition
@@ -47,9 +48,7 @@ def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
 
 
 def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
-    """A row for each framework, environment and device that it has a path to, with the ``version`` and the ``missing``
-    part (None: nothing). A framework that is not installed is listed for the default environment only.
-    """
+    """A row for each framework, environment and device: ``missing`` is the lack, or None. Absent ones have one each."""
     rows = []
     for environment, name in itertools.product(within, frameworks.names()):
         try:
@@ -95,8 +94,8 @@ def _folder(condition: Condition) -> str | None:
 def _processors(condition: Condition) -> str | None:
     """The lack of cores, devices or a path to them."""
     device, number, threads = condition.device, condition.world_size, condition.threads or 1
-    if number > 1 and not frameworks.launcher(condition.framework):
-        return f"world_size: {condition.framework} has no path to data-parallel training"
+    if number > 1 and (lacking := _without_launcher(condition)):
+        return f"world_size: {lacking}"
     cores = len(os.sched_getaffinity(0))
     if threads * (number if device == "cpu" else 1) > cores:
         asked = f"world_size {number} of {threads} threads" if number > 1 else f"threads {threads}"
@@ -104,6 +103,15 @@ def _processors(condition: Condition) -> str | None:
     if number > 1 and device != "cpu" and number > places(device):
         return f"world_size {number}, but {places(device)} devices {device!r}"
     return None
+
+
+def _without_launcher(condition: Condition) -> str | None:
+    """None if an environment has the launcher of the framework's groups; else the lack."""
+    if not (options := frameworks.launcher(condition.framework)):
+        return f"{condition.framework} has no path to data-parallel training"
+    packages = Path(installed.module(condition.environment, options[1]).place).parents[1]
+    is_there = any(packages.glob(options[1].replace(".", "/") + "*"))
+    return None if is_there else f"not in this version: environment {condition.environment!r} has no {options[1]}"
 
 
 def _without_framework(framework: str, environment: str) -> str | None:
@@ -115,7 +123,5 @@ def _without_framework(framework: str, environment: str) -> str | None:
     if installed.offers(environment, framework):
         return None
     install = f"pip --python {python} install {frameworks.distributions(framework)[0]}"
-    return (
-        f"framework {framework!r} is not installed in environment {environment!r}: {install}, or name an environment "
-        "that has it (benchlib environment list)"
-    )
+    absent = f"framework {framework!r} is not installed in environment {environment!r}"
+    return f"{absent}: {install}, or name an environment that has it (benchlib environment list)"

@@ -41,9 +41,7 @@ class Pace(NamedTuple):
 
 
 class Watch:
-    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``. While it ``compiles``, the
-    work of its children is its own, too, and others that still work are not called restless.
-    """
+    """Watches the machine until :meth:`end`, for a block of ``worker``; while it ``compiles``, its children are its."""
 
     def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
         self._worker, self._others = worker, others

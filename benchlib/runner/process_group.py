@@ -1,5 +1,5 @@
-"""A data-parallel group of processes, seen from the parent as one worker. The launcher (torchrun, msrun) starts them;
-each connects to the parent, gets every request and answers it. One that dies, fails or falls silent ends the group.
+"""A data-parallel group, seen from the parent as one worker. Its launcher (torchrun, msrun) starts the processes; each
+gets every request and answers it. One that dies, fails or falls silent ends the group.
 """
 
 from __future__ import annotations

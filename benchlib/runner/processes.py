@@ -35,9 +35,7 @@ class WorkerFailed(Exception):
 
 
 class WorkerProcess:
-    """One fresh process for one condition; a group of them, if it is data-parallel. ``extra`` are environment variables
-    beside the knobs, for untimed work.
-    """
+    """One fresh process, or group of them, for one condition; ``extra``: variables for untimed work, beside knobs."""
 
     def __init__(
         self, condition: Condition, seed: int, patience_s: float = PATIENCE_S, extra: Mapping[str, str] | None = None
@@ -225,9 +223,7 @@ class WorkerProcess:
 
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
-    """The environment variables of a worker: inherited ones, knobs, and a PYTHONPATH. That has a link in ``place`` to
-    benchlib alone, and to plug-ins, because packages beside it are of the parent's interpreter.
-    """
+    """A worker's variables. PYTHONPATH has links to benchlib and plug-ins: beside those are the parent's packages."""
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)
     # A link, so that files lie below a folder of the path: MindSpore's rewriting of networks tells modules by that.
