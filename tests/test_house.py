@@ -16,7 +16,7 @@ ROOMS = {
     "data": (1572, "data"),
     "environments": (771, "environments interpreters plugins probe env_vars"),
     "provenance": (863, "provenance"),
-    "runner": (1728, "runner"),
+    "runner": (1727, "runner"),
     "equivalence": (1875, "equivalence"),
     "stats": (1637, "stats"),
     "notebooks": (3061, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),

@@ -109,9 +109,10 @@ def _without_launcher(condition: Condition) -> str | None:
     """None if an environment has the launcher of the framework's groups; else the lack."""
     if not (options := frameworks.launcher(condition.framework)):
         return f"{condition.framework} has no path to data-parallel training"
-    packages = Path(installed.module(condition.environment, options[1]).place).parents[1]
-    is_there = any(packages.glob(options[1].replace(".", "/") + "*"))
-    return None if is_there else f"not in this version: environment {condition.environment!r} has no {options[1]}"
+    module = dict(itertools.pairwise(options)).get("-m")  # without one it is a file of its own
+    roots = Path(installed.module(condition.environment, module).place).parents[:2] if module else ()
+    is_there = not module or any(file for root in roots for file in root.glob(module.replace(".", "/") + "*"))
+    return None if is_there else f"not in this version: environment {condition.environment!r} has no {module}"
 
 
 def _without_framework(framework: str, environment: str) -> str | None:

@@ -17,9 +17,7 @@ LOCK = Path("/tmp/benchlib-measuring.lock")  # whatever a user's or batch job's 
 
 @contextmanager
 def hold_machine(tell: Callable[[str], None]) -> Iterator[float]:
-    """Hold the machine's lock, after waiting until no other process measures (``tell`` hears of it); give the seconds
-    that this took. The lock ends with this process.
-    """
+    """Hold the machine's lock until this, or the process, ends; give the seconds waited, of which ``tell`` hears."""
     file, before = _open_lock(), time.monotonic()
     try:
         try:
