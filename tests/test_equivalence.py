@@ -116,11 +116,19 @@ def test_a_kink_may_be_met_by_another_gradient_of_an_inference_model_than_the_re
     forward = {name: one for name, one in arrays.items() if "losses" not in name and "update" not in name}
     truth = {**forward, **{f"{trial}/gradient:other": np.array([1.0]) for trial in (0, 1, 2)}}
     condition = Condition(workload="resnet50_inference", framework="mindspore")
-    once, twice = (scaled(truth, "gradient:conv1.weight", 1.0048, [*trials, "again"]) for trials in ([0], [0, 1]))
-    assert not wrong_of(verdict(once, truth, condition=condition)), "one may have met a kink"
-    assert wrong_of(verdict(twice, truth, condition=condition)) == ["gradients"], "it met none"
+    near, far = (scaled(truth, "gradient:conv1.weight", one, [0, 1, "again"]) for one in (1.0048, 1.03))
+    assert not wrong_of(verdict(near, truth, condition=condition)), "two trials may meet one; no step computes it"
+    assert wrong_of(verdict(far, truth, condition=condition)) == ["gradients"], "it met none"
     met = {f"{trial}/gradient:other": np.array([1.034]) for trial in (0, 1)}
-    assert not wrong_of(verdict(twice, truth, {**truth, **met}, condition))
+    assert not wrong_of(verdict(far, truth, {**truth, **met}, condition))
+
+
+def test_of_a_deep_model_evaluation_behind_a_step_counts_by_the_middle_trial(arrays):
+    condition = CONDITION.but(workload="googlenet", hyperparameters={})
+    for trials, wrong in (([1], []), ([1, 2], ["evaluation outputs"])):
+        found = scaled(arrays, "evaluation outputs", 1.001, trials)
+        assert wrong_of(verdict(found, arrays, condition=condition)) == wrong
+        assert wrong_of(verdict(found, arrays)) == ["evaluation outputs"], "fewer kinks are met there"
 
 
 def test_in_double_precision_nothing_is_left_to_rounding(arrays):

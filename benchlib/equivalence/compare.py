@@ -247,22 +247,24 @@ def _judge(
     """The check of a quantity. Of what a kink changes in a model the middle of all numbered trials counts by array."""
     groups: dict[str, list[str]] = {}
     kinked, trains = single > 0 and quantity in KINKED, workload.kind == "training"
+    moved = kinked or (single > 0 and workload.gate.fed and quantity == "evaluation outputs")  # which are behind a step
     for name in ours:
-        together = kinked and _trial(name).isdigit() and (trains or workload.evaluates)  # an operator may keep its last
+        together = moved and _trial(name).isdigit() and (trains or workload.evaluates)  # an operator may keep its last
         groups.setdefault(name.partition("/")[2] if together else name, []).append(name)
     differences, tolerances, own = {}, {}, {}
     for names in groups.values():
         in_order = sorted(names, key=ours.__getitem__)
         name = in_order[-1 if np.isinf(ours[in_order[-1]]) else (len(names) - 1) // 2]
         same = [one for one in its if _trial(one) == _trial(name) and one not in zeros]
-        beside = same if kinked and not trains else names  # chance decides which array meets a kink
-        theirs = max((its.get(one, 0.0) for one in beside), default=0.0)
+        # Where nothing is trained, chance decides which array meets a kink.
+        theirs = max((its.get(one, 0.0) for one in (same if kinked and not trains else names)), default=0.0)
         if np.isinf(theirs) and _trial(name) == FAR:
             continue  # large weights leave the reference in fp32 without a number
         differences[name], own[name] = ours[name], theirs if np.isfinite(theirs) else 0.0
-        factor = 1.0 if quantity == "predictions" else FACTOR
-        tolerances[name] = max(tolerance, factor * own[name], ZERO if kinked and name in zeros else 0.0)
-        if single and quantity != "predictions" and _trial(name) in (FAR, BATCH):
+        rounded = FACTOR * own[name] if quantity != "predictions" else own[name]
+        tolerances[name] = max(tolerance, rounded, ZERO if kinked and name in zeros else 0.0)
+        untimed = kinked and workload.evaluates and not trains  # gradients that no step computes
+        if single and quantity != "predictions" and (untimed or _trial(name) in (FAR, BATCH)):
             others = SATURATED * single / SINGLE if _trial(name) == FAR else MANY * tolerance
             tolerances[name] = max(tolerances[name], single if kinked else others)
     check = _check(quantity, differences, tolerances, own)

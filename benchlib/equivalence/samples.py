@@ -1,6 +1,4 @@
-"""The inputs of the equivalence gate: few samples, chosen to show the cases of the data, and initial weights. No weight
-is 0 or 1 only because training begins there.
-"""
+"""The gate's inputs: few samples that show the cases of the data, and weights, none 0 or 1 as training begins."""
 
 from __future__ import annotations
 
