@@ -56,8 +56,7 @@ def wrong_of(certificate):
 
 def test_rounding_passes(arrays):
     noisy = {name: (array * (1 + 1e-7)).astype(array.dtype) for name, array in arrays.items()}
-    # rounding noise: negligible beside the weights' gradient
-    noisy = scaled(noisy, "gradient:conv1.bias", -1)
+    noisy = scaled(noisy, "gradient:conv1.bias", -1)  # rounding noise: negligible beside the weights' gradient
     certificate = verdict(noisy, arrays)
     assert certificate.same, [one for one in certificate.checks if not one.ok]
     assert {check.name for check in certificate.checks} == set(TOLERANCES) - {"predictions", "first loss"}
@@ -99,8 +98,7 @@ def test_a_condition_may_be_as_far_from_the_truth_as_the_reference_to_a_factor(a
 
 
 def test_a_trial_that_stands_alone_may_meet_a_kink_but_a_loss_there_may_not(arrays):
-    one = {f"batch/{name.partition('/')[2]}": array for name, array in arrays.items() if name.startswith("0/")}
-    arrays = {**arrays, **one}
+    arrays |= {f"batch/{name.partition('/')[2]}": array for name, array in arrays.items() if name.startswith("0/")}
 
     def wrong(name, factor):
         return wrong_of(verdict(scaled(arrays, name, factor, ["batch"]), arrays))
@@ -123,12 +121,11 @@ def test_a_kink_may_be_met_by_another_gradient_of_an_inference_model_than_the_re
     assert not wrong_of(verdict(far, truth, {**truth, **met}, condition))
 
 
-def test_of_a_deep_model_evaluation_behind_a_step_counts_by_the_middle_trial(arrays):
-    condition = CONDITION.but(workload="googlenet", hyperparameters={})
-    for trials, wrong in (([1], []), ([1, 2], ["evaluation outputs"])):
-        found = scaled(arrays, "evaluation outputs", 1.001, trials)
-        assert wrong_of(verdict(found, arrays, condition=condition)) == wrong
-        assert wrong_of(verdict(found, arrays)) == ["evaluation outputs"], "fewer kinks are met there"
+def test_a_deep_model_s_evaluation_counts_by_the_middle_trial_and_its_gradients_five_times(arrays):
+    deep, gradient = CONDITION.but(workload="googlenet", hyperparameters={}), "gradient:conv1.weight"
+    cases = [("evaluation outputs", 1.001, [1], 0), ("evaluation outputs", 1.001, [1, 2], 1)]
+    for name, factor, trials, wrong in [*cases, (gradient, 1.0004, [1, 2], 0), (gradient, 1.0006, [1, 2], 1)]:
+        assert len(wrong_of(verdict(scaled(arrays, name, factor, trials), arrays, condition=deep))) == wrong
 
 
 def test_in_double_precision_nothing_is_left_to_rounding(arrays):
@@ -166,29 +163,25 @@ def test_where_masks_cannot_be_given_the_largest_batch_is_left_out_by_name(array
 def test_losses_that_a_framework_s_own_operator_cuts_are_not_compared_of_it_alone(arrays):
     """Paddle's softmax takes no exponent below -64."""
     far, cut = ({**arrays, "far/losses": np.array([most, 2.0])} for most in (90.0, 64.0))
-    assert verdict(cut, far, condition=CONDITION.but(framework="paddle")).same
+    paddle = CONDITION.but(framework="paddle")
+    assert verdict(cut, far, condition=paddle).same
     assert wrong_of(verdict(cut, far)) == ["losses"]
-    assert wrong_of(verdict(scaled(cut, "losses", 1.01), far, condition=CONDITION.but(framework="paddle"))) == [
-        "losses"
-    ]
+    assert wrong_of(verdict(scaled(cut, "losses", 1.01), far, condition=paddle)) == ["losses"]
 
 
 def test_an_update_is_compared_with_itself_and_not_with_its_weight(arrays):
     """Of a weight of 1 what three steps of 1e-4 add is known to three roundings of it, and no better."""
-    small = scaled(arrays, "update:conv1.weight", 1e-4)
+    small, below = (scaled(arrays, "update:conv1.weight", one) for one in (1e-4, 1e-10))
     assert verdict(scaled(small, "update:conv1.weight", 1.02), small).verdict == "different"
-    below = scaled(arrays, "update:conv1.weight", 1e-10)
     assert verdict(scaled(below, "update:conv1.weight", 2), below).same
 
 
 def test_the_probe_is_compared_number_by_number_over_each_stretch(arrays):
-    other = arrays["probe/weights 3:conv1.bias"].copy()
-    start = arrays["probe/weights 1:conv1.bias"]
+    start, other = arrays["probe/weights 1:conv1.bias"], arrays["probe/weights 3:conv1.bias"].copy()
     other[7] = start[7] + (other[7] - start[7]) * 1.01
     certificate = verdict({**arrays, "probe/weights 3:conv1.bias": other}, arrays)
-    assert [(one.name, one.at) for one in certificate.checks if not one.ok] == [
-        ("optimizer", "probe/steps 2 to 3:conv1.bias")
-    ]
+    wrong = [(one.name, one.at) for one in certificate.checks if not one.ok]
+    assert wrong == [("optimizer", "probe/steps 2 to 3:conv1.bias")]
     assert check_of(certificate, "optimizer").difference == pytest.approx(0.01, rel=0.05)
 
 
@@ -208,8 +201,7 @@ def test_what_is_missing_misshapen_or_not_finite_differs(arrays, broken):
 
 def test_a_worker_that_failed_proves_nothing(arrays):
     certificate = verdict(Failure(sentence="it died"), arrays)
-    assert certificate.verdict == "not checked"
-    assert not certificate.same
+    assert (certificate.verdict, certificate.same) == ("not checked", False)
     assert "the condition failed: it died" in certificate.reason
 
 

@@ -1,4 +1,4 @@
-"""The gate's inputs: few samples that show the cases of the data, and weights, none 0 or 1 as training begins."""
+"""The gate's inputs: few samples that show the data's cases, and weights, noisy where they begin as 0 or 1."""
 
 from __future__ import annotations
 

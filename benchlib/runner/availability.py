@@ -48,7 +48,7 @@ def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
 
 
 def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
-    """A row for each framework, environment and device: ``missing`` is the lack, or None. Absent ones have one each."""
+    """A row for each framework, environment and device: what is ``missing``. An absent one: in the default only."""
     rows = []
     for environment, name in itertools.product(within, frameworks.names()):
         try:

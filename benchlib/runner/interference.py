@@ -41,7 +41,7 @@ class Pace(NamedTuple):
 
 
 class Watch:
-    """Watches the machine until :meth:`end`, for a block of ``worker``; while it ``compiles``, its children are its."""
+    """Watches the machine until :meth:`end`, for a block of ``worker``, its children included while it ``compiles``."""
 
     def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
         self._worker, self._others = worker, others

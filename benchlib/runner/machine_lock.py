@@ -17,7 +17,7 @@ LOCK = Path("/tmp/benchlib-measuring.lock")  # whatever a user's or batch job's 
 
 @contextmanager
 def hold_machine(tell: Callable[[str], None]) -> Iterator[float]:
-    """Hold the machine's lock until this, or the process, ends; give the seconds waited, of which ``tell`` hears."""
+    """Hold the machine's lock until this, or the process, ends; give the seconds of waiting. ``tell`` hears of it."""
     file, before = _open_lock(), time.monotonic()
     try:
         try:

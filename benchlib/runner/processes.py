@@ -223,7 +223,7 @@ class WorkerProcess:
 
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
-    """A worker's variables. PYTHONPATH has links to benchlib and plug-ins: beside those are the parent's packages."""
+    """A worker's variables. PYTHONPATH has links: beside the real benchlib lie the parent's own packages."""
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)
     # A link, so that files lie below a folder of the path: MindSpore's rewriting of networks tells modules by that.
