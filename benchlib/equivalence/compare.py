@@ -244,17 +244,17 @@ def _judge(
     zeros: Collection[str],
     workload: workloads.Workload,
 ) -> Check:
-    """The check of a quantity. Of what a kink changes in a model the middle of all numbered trials counts by array."""
+    """The check of a quantity. Of what a kink changes, the middle trial counts by array; in a deep model the least."""
     groups: dict[str, list[str]] = {}
-    kinked, trains = single > 0 and quantity in KINKED, workload.kind == "training"
-    moved = kinked or (single > 0 and workload.gate.fed and quantity == "evaluation outputs")  # which are behind a step
+    kinked, trains, deep = single > 0 and quantity in KINKED, workload.kind == "training", workload.gate.fed
+    moved = kinked or (single > 0 and deep and quantity == "evaluation outputs")  # which are behind a step
     for name in ours:
         together = moved and _trial(name).isdigit() and (trains or workload.evaluates)  # an operator may keep its last
         groups.setdefault(name.partition("/")[2] if together else name, []).append(name)
     differences, tolerances, own = {}, {}, {}
     for names in groups.values():
         in_order = sorted(names, key=ours.__getitem__)
-        name = in_order[-1 if np.isinf(ours[in_order[-1]]) else (len(names) - 1) // 2]
+        name = in_order[-1 if np.isinf(ours[in_order[-1]]) else 0 if kinked and deep else (len(names) - 1) // 2]
         same = [one for one in its if _trial(one) == _trial(name) and one not in zeros]
         # Where nothing is trained, chance decides which array meets a kink.
         theirs = max((its.get(one, 0.0) for one in (same if kinked and not trains else names)), default=0.0)
