@@ -99,13 +99,13 @@ def test_a_condition_may_be_as_far_from_the_truth_as_the_reference_to_a_factor(a
 def test_a_trial_that_stands_alone_may_meet_a_kink_but_a_loss_there_may_not(arrays):
     arrays |= {f"batch/{name.partition('/')[2]}": array for name, array in arrays.items() if name.startswith("0/")}
 
-    def wrong(name, factor):
-        return wrong_of(verdict(scaled(arrays, name, factor, ["batch"]), arrays))
+    def wrong(name, factor, **changes):
+        return wrong_of(verdict(scaled(arrays, name, factor, ["batch"]), arrays, condition=CONDITION.but(**changes)))
 
-    assert not wrong("gradient:conv1.weight", 1 + 0.9 * SINGLE)
-    assert wrong("gradient:conv1.weight", 1 + 1.1 * SINGLE) == ["gradients"]
-    assert not wrong("losses", 1 + 0.9 * MANY * TOLERANCES["losses"])
-    assert wrong("losses", 1.0001) == ["losses"]
+    assert [wrong("gradient:conv1.weight", 1 + one * SINGLE) for one in (0.9, 1.1)] == [[], ["gradients"]]
+    assert (wrong("losses", 1 + 0.9 * MANY * TOLERANCES["losses"]), wrong("losses", 1.0001)) == ([], ["losses"])
+    evaluated, deep = "evaluation outputs", {"workload": "googlenet", "hyperparameters": {}}
+    assert (wrong(evaluated, 1.0015), wrong(evaluated, 1.0015, **deep)) == ([evaluated], []), "it is behind a step"
 
 
 def test_a_kink_may_be_met_by_another_gradient_of_an_inference_model_than_the_references(arrays):

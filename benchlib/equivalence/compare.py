@@ -265,7 +265,8 @@ def _judge(
         tolerances[name] = max(tolerance, rounded, ZERO if kinked and name in zeros else 0.0)
         untimed = kinked and workload.evaluates and not trains  # gradients that no step computes
         if single and quantity != "predictions" and (untimed or _trial(name) in (FAR, BATCH)):
-            others = SATURATED * single / SINGLE if _trial(name) == FAR else MANY * tolerance
+            far = _trial(name) == FAR
+            others = (single / SINGLE if moved or far else 1) * (SATURATED if far else MANY * tolerance)
             tolerances[name] = max(tolerances[name], single if kinked else others)
     check = _check(quantity, differences, tolerances, own)
     return check.model_copy(update={"worst": max(ours.values()), "trials": len(_trials(ours)) or 1})

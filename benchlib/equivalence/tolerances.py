@@ -93,9 +93,7 @@ MXNet was 1.4e-4 off in two of three trials. Eight steps with other masks move a
 """
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
-"""The same on an NVIDIA GPU, whose libraries sum in other orders. TF32 is off in the gate
-(``benchlib.provenance.knobs.GATE``). Not set from a run on a GPU; the results of one are in docs/gallery/gpu.
-"""
+"""The same on an NVIDIA GPU, which sums in other orders, without TF32. Not set from a run; docs/gallery/gpu has one."""
 
 HALF_TOLERANCES = {
     **dict.fromkeys(("outputs", "first loss", "losses", "repetition"), 1e-2),
