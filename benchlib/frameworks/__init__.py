@@ -373,6 +373,16 @@ def session_class(name: str) -> type[Session]:
     return importlib.import_module(f"benchlib.frameworks.{name}").Session
 
 
+def build(
+    session: Session, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None
+) -> None:
+    """Have a session build a workload. A ``module`` whose model has other weights says how: see ``_matched``."""
+    if hasattr(module, "matched"):
+        module.matched(session, workload, module, values, learning_rate)
+    else:
+        session.build(workload, module, values, learning_rate)
+
+
 def check_weights(where: str, expected: Mapping[str, Sequence[int]], given: Mapping[str, Sequence[int]]) -> None:
     """Raise a BenchlibError naming the first name or shape in which ``given`` differs from ``expected``."""
     for name in given:

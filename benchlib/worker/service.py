@@ -95,7 +95,7 @@ class Worker:
         self.batch_size = batch_size // self.world_size
         self.predicts = hasattr(module, "predict")
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
-        self.session.build(self.workload, module, values, learning_rate)
+        frameworks.build(self.session, self.workload, module, values, learning_rate)
         self.session.load(self.initial)
         operator = self.workload.kind == "operator"
         first = self.batches.operator_batches() if operator else islice(self.batches.epoch(1), DISTINCT_BATCHES)
