@@ -64,7 +64,8 @@ class Translation:
             one["own"]: Weight(tuple(one["own_shape"]), "zeros", trained=weights[one["of"][0]].trained) for one in parts
         }
         layers = {one["own"].rpartition(".")[0]: one["of"][0].rpartition(".")[0] for one in reversed(parts)}
-        self._layers = {own: its for own, its in layers.items() if own}
+        inner = {one for one in layers for other in layers if one.startswith(f"{other}.") and layers[one] == layers[other]}
+        self._layers = {own: its for own, its in layers.items() if own and own not in inner}
         self._kept = {}  # type: dict[str, np.ndarray]
 
     def load(self, load: Any, weights: Arrays, *arguments: Any) -> None:

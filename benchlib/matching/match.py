@@ -30,6 +30,7 @@ SYNONYMS = {
 GATES = {4: ((0, 1, 3, 2), (0, 2, 1, 3), (1, 0, 2, 3)), 3: ((1, 0, 2), (2, 0, 1), (1, 2, 0))}
 """Other orders of a recurrent layer's gates, by their number."""
 
+RECURRENT = ("_ih", "_hh", "recurrent", "cell", "lstm", "gru", "rnn")  # in names of weights that have gates
 KERNELS = ((2, 3, 1, 0), (2, 3, 0, 1), (0, 2, 3, 1), (1, 0, 2, 3), (3, 2, 0, 1), (0, 1, 2, 3))
 
 Part = dict[str, Any]
@@ -49,7 +50,13 @@ class Described:
         """The names of the weights in the order in which a forward pass comes to them."""
         called = {layer: number for number, layer in enumerate(self.layers)}
         places = {name: number for number, name in enumerate(self.weights)}
-        return sorted(self.weights, key=lambda name: (called.get(name.rpartition(".")[0], -1), places[name]))
+        roles = {name: number for number, name in enumerate(("weight", "bias", "running_mean", "running_var"))}
+
+        def order(name: str) -> tuple[int, int, int]:
+            layer, _, last = name.rpartition(".")
+            return called.get(layer, -1), roles.get(SYNONYMS.get(last, last), len(roles)), places[name]
+
+        return sorted(self.weights, key=order)
 
     def size(self, name: str) -> int:
         return int(np.prod(self.weights[name][0], dtype=int))
@@ -83,12 +90,12 @@ def pair(its: Described, own: Described, given: Mapping[str, str], where: str) -
         if one in free and its.size(name) == own.size(one) and its.weights[name][1] == own.weights[one][1]:
             take([name], one)
     frozen = _take_joined(its, own, left, free, take)
+    _take_thirds(its, own, left, free, take)
     for size, trained in dict.fromkeys((its.size(name), its.weights[name][1]) for name in left):
         some = [name for name in left if (its.size(name), its.weights[name][1]) == (size, trained)]
         others = [one for one in free if (own.size(one), own.weights[one][1]) == (size, trained)]
         for name, one in zip(some, others, strict=False):
             take([name], one)
-    _take_thirds(its, own, left, free, take)
     if left or free:
         raise BenchlibError(_unmatched(its, own, left, free, where))
     order = {one: place for place, one in enumerate(own.by_call())}
@@ -117,16 +124,22 @@ def _take_joined(its: Described, own: Described, left: list[str], free: list[str
 
 def _take_thirds(its: Described, own: Described, left: list[str], free: list[str], take: Callable) -> None:
     """Attention whose query, key and value are one array here and three there, or the other way round."""
-    for name in list(left):
-        size = its.size(name)
-        others = [one for one in free if own.size(one) * 3 == size and own.weights[one][1] == its.weights[name][1]]
-        if len(others) >= 3:
-            take([name], *others[:3])
-    for one in list(free):
-        size = own.size(one)
-        some = [name for name in left if its.size(name) * 3 == size and own.weights[one][1] == its.weights[name][1]]
-        if len(some) >= 3:
-            take(some[:3], one, how="concat")
+    for whole, thirds, is_its in ((its, own, True), (own, its, False)):
+        names, others = (left, free) if is_its else (free, left)
+        for name in [one for one in names if one in names]:
+            apart: dict[tuple[str, str], dict[str, str]] = {}
+            for one in others:
+                layer, _, last = one.rpartition(".")
+                path, _, called = layer.rpartition(".")
+                role = called.removeprefix("to_").removeprefix("w")[:1]
+                if role in ("q", "k", "v") and 3 * thirds.size(one) == whole.size(name):
+                    apart.setdefault((path, _plain(last)), {})[role] = one
+            found = next(([some["q"], some["k"], some["v"]] for some in apart.values() if len(some) == 3), None)
+            has_partner = sum(whole.size(one) == whole.size(name) for one in names) <= sum(
+                thirds.size(one) == whole.size(name) for one in others
+            )
+            if found and not has_partner:
+                take(*([[name], *found] if is_its else [found, name]), **({} if is_its else {"how": "concat"}))
 
 
 def _plain(name: str) -> str:
@@ -154,54 +167,62 @@ def settle(
     """
     wanted = _by_call(reference)
     channels = {array.shape[1] for array in wanted.values() if array.ndim == 4}
-    every = {part["own"]: list(_layouts(its, part, channels)) for part in parts}
-    parts = [every[part["own"]][0] for part in parts]
-    settled: set[str] = set()
-    parted, apart = "", _first_apart(wanted, compute(parts))
-    while apart and apart != parted:
-        suspects = _suspects(parts, wanted, apart, settled)
-        choices = [every[parts[number]["own"]] for number in suspects]
-        for tried in itertools.islice(_combinations(choices), COMBINATIONS):
-            changed = list(parts)
-            for number, layout in zip(suspects, tried, strict=True):
-                changed[number] = layout
-            later = _first_apart(wanted, compute(changed))
-            if later != apart and _is_later(wanted, apart, later):
-                parts, apart = changed, later
+    layouts = {_kind(part): list(_layouts(its, part, channels)) for part in parts}
+    chosen = dict.fromkeys(layouts, 0)
+
+    def laid_out(choice: Mapping[Any, int]) -> list[Part]:
+        return [{**part, **layouts[_kind(part)][choice[_kind(part)]]} for part in parts]
+
+    tried: set[str] = set()
+    apart = _first_apart(wanted, compute(laid_out(chosen)))
+    while apart and apart not in tried:
+        tried.add(apart)
+        kinds = list(dict.fromkeys(_kind(part) for part in _suspects(parts, wanted, apart)))
+        for places in itertools.islice(_combinations([len(layouts[kind]) for kind in kinds]), COMBINATIONS):
+            changed = {**chosen, **dict(zip(kinds, places, strict=True))}
+            later = _first_apart(wanted, compute(laid_out(changed)))
+            if _is_later(wanted, apart, later):
+                chosen, apart = changed, later
                 break
-        else:
-            parted = apart
-        settled |= {parts[number]["own"] for number in suspects}
-    return parts, parted
+    return laid_out(chosen), apart
 
 
-def _combinations(choices: list[list[Part]]) -> Iterator[tuple[Part, ...]]:
-    """All choices, those first in which the least changes."""
-    every = itertools.islice(itertools.product(*(range(len(some)) for some in choices)), 20_000)
-    for chosen in sorted(every, key=sum)[1:]:
-        yield tuple(some[place] for some, place in zip(choices, chosen, strict=True))
+def _kind(part: Part) -> tuple[Any, ...]:
+    """Arrays of one kind have one layout in all layers: those of one name, but for numbers, and of one shape."""
+    names = [[one for one in name.split(".") if not one.isdigit()][-2:] for name in (part["own"], part["of"][0])]
+    return str(names), str(part["own_shape"]), str(part.get("rows"))
+
+
+def _combinations(numbers: list[int]) -> Iterator[tuple[int, ...]]:
+    """A place in each of some lists of so many, those first that are nearest to the beginnings of all."""
+    every = itertools.islice(itertools.product(*map(range, numbers)), 20_000)
+    yield from sorted(every, key=sum)[1:]
 
 
 def _layouts(its: Described, part: Part, channels: Iterable[int]) -> Iterator[Part]:
-    """The layouts that an array may have in the model, the likeliest first, each once."""
+    """The layouts that an array may have in the model, the likeliest first, each once: what they add to its part."""
     shapes = [its.weights[name][0] for name in part["of"]]
     source = list(shapes[0])
     if "rows" in part:
         source[0] = part["rows"][1] - part["rows"][0]
     if part.get("how") == "concat":
         source[0] = sum(shape[0] for shape in shapes)
-    own, seen = part["own_shape"], set()
-    for how in _changes(tuple(source), tuple(own), channels):
+    own, seen = tuple(part["own_shape"]), set()
+    is_recurrent = any(word in f"{part['own']} {part['of'][0]}".lower() for word in RECURRENT)
+    gates = _gates(tuple(source), own) if is_recurrent else ()
+    for how in (*_changes(tuple(source), own, channels), *gates):
         key = repr(sorted(how.items()))
         if key not in seen:
             seen.add(key)
-            yield {**part, **how}
+            yield how
 
 
 def _changes(source: tuple[int, ...], own: tuple[int, ...], channels: Iterable[int]) -> Iterator[dict[str, Any]]:
     same, axes = source == own, range(len(source))
     if same:
         yield {}
+    elif len(source) == len(own) == 2 and source[0] % own[0] == 0 and own[1] == source[1] * (source[0] // own[0]):
+        yield {"shape": [source[0] // own[0], own[0], source[1]], "axes": [1, 0, 2]}  # heads, as flax has them
     orders = KERNELS if len(source) == 4 else itertools.permutations(axes) if len(source) < 4 else ()
     fitting = [list(one) for one in orders if tuple(source[axis] for axis in one) == own and list(one) != list(axes)]
     yield from ({"axes": one} for one in fitting)
@@ -212,11 +233,15 @@ def _changes(source: tuple[int, ...], own: tuple[int, ...], channels: Iterable[i
             if tuple(source[axis] for axis in one) == own:
                 sides = [place for place, axis in enumerate(one) if axis > 1]
                 yield {"axes": one, "flip": sides}
-    turned = [1, 0] if len(source) == 2 and not same else [*axes]
-    for order in GATES.get(4 if source[0] % 4 == 0 else 3, ()) if source[0] % 4 == 0 or source[0] % 3 == 0 else ():
-        yield {"order": list(order), **({"axes": turned} if len(source) == 2 else {})}
     yield from _flattened(source, own, channels)
-    yield from _heads(source, own)
+    yield from _heads(source)
+
+
+def _gates(source: tuple[int, ...], own: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """A recurrent layer's gates in another order."""
+    turned = {"axes": [1, 0]} if len(source) == 2 and source != own else {}
+    for number, orders in GATES.items():
+        yield from ({"order": list(order), **turned} for order in orders if source[0] % number == 0)
 
 
 def _flattened(source: tuple[int, ...], own: tuple[int, ...], channels: Iterable[int]) -> Iterator[dict[str, Any]]:
@@ -238,11 +263,11 @@ def _flattened(source: tuple[int, ...], own: tuple[int, ...], channels: Iterable
                 yield {"shape": [*image, source[1]], "axes": [3, 1, 2, 0]}
 
 
-def _heads(source: tuple[int, ...], own: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def _heads(source: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Matrices of an attention with several heads, which some keep as an axis of its own."""
-    if len(source) != 2 or len(own) < 2:
+    if len(source) != 2:
         return
-    for heads in (own[0], own[1], 2, 3, 4, 6, 8, 12, 16):
+    for heads in (2, 3, 4, 6, 8, 12, 16):
         for side in (0, 1):
             if heads > 1 and source[side] % heads == 0 and heads < source[side]:
                 split = [heads, source[side] // heads]
@@ -257,14 +282,26 @@ def _by_call(layers: Layers) -> dict[str, np.ndarray]:
 
 
 def _first_apart(wanted: Mapping[str, np.ndarray], layers: Layers) -> str:
-    """The first of the reference's numbers that the model gives otherwise; empty: there are none."""
+    """The first of the reference's numbers that the model gives otherwise; empty: there are none. An output does not
+    count where the next layer's input is the same: a framework may have the activation within the layer.
+    """
     found = _by_call(layers)
-    return next((name for name, array in wanted.items() if name in found and not _close(found[name], array)), "")
+    close = {name: _close(found[name], its) for name, its in wanted.items() if _comparable(found, name, its)}
+    names = list(close)
+    for place, name in enumerate(names):
+        following = next((one for one in names[place + 1 :] if not one.startswith("output")), name)
+        if not close[name] and not (name.startswith("output") and close[following]):
+            return name
+    return ""
+
+
+def _comparable(found: Mapping[str, np.ndarray], name: str, its: np.ndarray) -> bool:
+    return name in found and found[name].size == its.size
 
 
 def _close(ours: np.ndarray, its: np.ndarray) -> bool:
     """Are they the same numbers, in whatever layout?"""
-    if ours.size != its.size or not np.isfinite(ours).all():
+    if not np.isfinite(ours).all():
         return False
     size = max(float(np.linalg.norm(its)), 1e-30)
     if ours.shape == its.shape and np.linalg.norm(ours - its) <= CLOSE * size:
@@ -277,15 +314,19 @@ def _is_later(wanted: Mapping[str, np.ndarray], before: str, now: str) -> bool:
     return not now or names.index(now) > names.index(before)
 
 
-def _suspects(parts: list[Part], wanted: Mapping[str, np.ndarray], apart: str, settled: set[str]) -> list[int]:
-    """The parts that may make the numbers apart: those of the layer, or of all before it that are in no layer."""
+def _suspects(parts: list[Part], wanted: Mapping[str, np.ndarray], apart: str) -> Iterator[Part]:
+    """The parts that may make the numbers apart: those of the layer, or of all before it, the last ones first."""
     before = list(wanted)[: list(wanted).index(apart) + 1]
-    layers = {name.partition("/")[0].rpartition("put of ")[2] for name in before if name.startswith("output")}
-    called = {name.partition("/")[0].rpartition("put of ")[2] for name in wanted}
-    found = []
-    for number, part in enumerate(parts):
-        layer = part["of"][0].rpartition(".")[0]
-        if part["own"] not in settled and (layer in layers or layer not in called):
-            found.append(number)
-    last = [number for number in found if parts[number]["of"][0].rpartition(".")[0] == list(layers)[-1]] if layers else []
-    return last if apart.startswith("output") and last else found
+    layers = list(dict.fromkeys(map(_layer, before)))
+    if apart.startswith("input"):
+        layers.pop()
+    called = set(map(_layer, wanted))
+    last = [part for part in parts if layers and part["of"][0].rpartition(".")[0] == layers[-1]]
+    yield from last
+    if apart.startswith("output"):
+        return
+    yield from (part for part in parts if part["of"][0].rpartition(".")[0] not in called and part not in last)
+
+
+def _layer(name: str) -> str:
+    return name.partition("/")[0].rpartition("put of ")[2]

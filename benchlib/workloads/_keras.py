@@ -77,7 +77,8 @@ class BatchNormalization(layers.BatchNormalization):
     sample (a sum over one number less), as PyTorch's. That operator has no double precision: there it is a formula.
     """
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:  # (batch, height, width, channels)
+    def call(self, inputs: Tensor, training: bool = False, mask: None = None) -> Tensor:
+        """Of images (batch, height, width, channels), none of which is masked."""
         if inputs.dtype == tf.float64:
             return self.written_out(inputs, training)
         outputs, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(

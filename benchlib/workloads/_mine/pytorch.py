@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,15 +15,32 @@ from benchlib.workloads import Values
 def build(make: Callable, document: dict[str, Any], values: Values) -> nn.Module:
     """The user's model; the weights that others have joined with another one are 0 and stay so."""
     model = make()
+    as_usual, factor = values["dropout"] == 1, values["dropout"]
+    for name, drop in _DROPS.items():
+        setattr(nn.functional, name, drop if as_usual else partial(_dropping, drop, factor))
+    if _ATTENTION:
+        nn.functional.scaled_dot_product_attention = _ATTENTION if as_usual else partial(_attending, factor)
     for module in model.modules():
-        if isinstance(module, nn.modules.dropout._DropoutNd):
-            module.p *= values["dropout"]
-        elif isinstance(getattr(module, "dropout", None), float):  # of attention and recurrent layers
+        if isinstance(module, nn.RNNBase):
             module.dropout *= values["dropout"]
     for name, weight in model.named_parameters():
         if name in document.get("frozen", ()):
             weight.requires_grad_(False)
     return model
+
+
+_DROPS = {name: drop for name, drop in vars(nn.functional).items() if name.rstrip("123d").endswith("dropout")}
+"""PyTorch's functions that drop, which its modules and users' code call."""
+
+_ATTENTION = getattr(nn.functional, "scaled_dot_product_attention", None)
+
+
+def _dropping(drop: Callable, factor: float, x: Tensor, p: float = 0.5, *how: Any, **named: Any) -> Tensor:
+    return drop(x, p * factor, *how, **named)
+
+
+def _attending(factor: float, q: Tensor, k: Tensor, v: Tensor, mask: Any = None, p: float = 0.0, **named: Any) -> Tensor:
+    return _ATTENTION(q, k, v, named.pop("attn_mask", mask), factor * named.pop("dropout_p", p), **named)
 
 
 def loss(document: dict[str, Any], model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:

@@ -16,6 +16,7 @@ from benchlib.workloads._keras import SGD, BatchNormalization, built
 
 def build(make: Callable, document: dict[str, Any], values: Values) -> keras.Model:
     """The user's model. Its running variances are those of a sample, as PyTorch's."""
+    keras.backend.clear_session()  # layers get the same names each time
     model = make()
     if not model.built:
         model = built(model, *(_input(name, shape, document) for name, shape in document["inputs"].items()))
@@ -24,7 +25,7 @@ def build(make: Callable, document: dict[str, Any], values: Values) -> keras.Mod
             layer.__class__ = BatchNormalization
         if isinstance(layer, layers.Dropout):
             layer.rate *= values["dropout"]
-        elif isinstance(getattr(layer, "dropout", None), float):  # of recurrent layers and attention
+        elif isinstance(vars(layer).get("dropout"), float):  # of recurrent cells
             layer.dropout *= values["dropout"]
     return model
 
