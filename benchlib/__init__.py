@@ -1,6 +1,6 @@
 """Fair, traceable comparisons of deep-learning frameworks."""
 
-_PUBLIC = ("Certificate", "Comparison", "Condition", "Interval", "Lab", "TrainingRuns")
+_PUBLIC = ("Certificate", "Comparison", "Condition", "Interval", "Lab", "TrainingRuns", "workload_from")
 
 
 def __getattr__(name: str) -> object:

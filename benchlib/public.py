@@ -4,6 +4,7 @@ import benchlib.reprs  # noqa: F401
 from benchlib.condition import Condition as Condition
 from benchlib.equivalence.certificate import Certificate as Certificate
 from benchlib.lab import Lab as Lab
+from benchlib.matching.commands import workload_from as workload_from
 from benchlib.stats.comparison import Comparison as Comparison
 from benchlib.stats.intervals import Interval as Interval
 from benchlib.stats.training_runs import TrainingRuns as TrainingRuns

@@ -19,6 +19,14 @@ class Shown:
         """Draw it, as a figure of matplotlib that a notebook shows with its caption."""
         return RENDERERS["figure"](self)
 
+    def to_latex(self) -> str:
+        """The ratios as a LaTeX table."""
+        return RENDERERS["latex"](self)
+
+    def save(self, folder: Any) -> Any:
+        """Write table and figure to ``folder``; return the paths."""
+        return RENDERERS["save"](self, folder)
+
     def _repr_html_(self) -> str:
         return RENDERERS["html"](self)
 

@@ -23,6 +23,7 @@ ROOMS = {
     "suite and report": (2034, "suite report tensorboard"),
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),
+    "matching": (800, "matching"),
 }
 """By room its lines at most, and its modules and folders."""
 

@@ -221,12 +221,12 @@ def _changes(source: tuple[int, ...], own: tuple[int, ...], channels: Iterable[i
     same, axes = source == own, range(len(source))
     if same:
         yield {}
-    elif len(source) == len(own) == 2 and source[0] % own[0] == 0 and own[1] == source[1] * (source[0] // own[0]):
-        yield {"shape": [source[0] // own[0], own[0], source[1]], "axes": [1, 0, 2]}  # heads, as flax has them
     orders = KERNELS if len(source) == 4 else itertools.permutations(axes) if len(source) < 4 else ()
     fitting = [list(one) for one in orders if tuple(source[axis] for axis in one) == own and list(one) != list(axes)]
     yield from ({"axes": one} for one in fitting)
     if not same and not fitting:
+        if len(source) == len(own) == 2 and source[0] % own[0] == 0:
+            yield {"shape": [source[0] // own[0], own[0], source[1]], "axes": [1, 0, 2]}  # heads, as flax has them
         yield {}  # the same numbers in another shape
     if len(source) == 4:  # a transposed convolution's kernel, which some turn round
         for one in ([*axes], *fitting):

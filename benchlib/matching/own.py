@@ -73,22 +73,23 @@ def identity():
 '''
 
 
-def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIENCE_S) -> tuple[str, str]:
-    """Make the workload ``name`` of some files in ``folder``, and use it. Return its name, and the first place where no
-    layout of weights gives the reference's numbers (empty: there is none).
+def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIENCE_S) -> str:
+    """Make the workload ``name`` of some files in ``folder``, and use it. Return the first place where no layout of
+    weights gives the reference's numbers (empty: there is none).
     """
-    name, place = _free_name(name), folder.resolve() / "workload"
+    place = folder.resolve() / "workload"
     document = _document(found, name)
-    document["made_from"] = _digest(found, document)
-    before = _known(place, name)
+    document["made_from"], before = _digest(found, document), {}
+    with suppress(OSError, ValueError):
+        before = json.loads((place / "document.json").read_text(encoding="utf-8"))
     if before.get("made_from") == document["made_from"]:
         _use(place, name)
-        return name, before["parted"]
+        return before["parted"]
     was_there = place.exists()
     try:
         _write(place, document, found, samples.draw(document), {})
         _use(place, name)
-        return name, _match(found, document, place, patience_s)
+        return _match(found, document, place, patience_s)
     except BaseException:
         if not was_there:
             _forget(place)
@@ -105,7 +106,7 @@ def common_name(found: list[Source]) -> str:
     return common if common and not common[0].isdigit() else f"my_{common or 'model'}"
 
 
-def _free_name(name: str) -> str:
+def free_name(name: str) -> str:
     """The name, or ``my_NAME`` where benchlib has a workload, a framework or a data set that is called so."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise BenchlibError(f"name {name!r}: write it with small letters, digits and _")
@@ -168,13 +169,6 @@ def _digest(found: list[Source], document: Mapping[str, Any]) -> str:
     versions = [installed.versions(one.framework, one.environment) for one in found]
     code = [sorted(map(str, fingerprint.model_files(one.framework))) for one in found]
     return hashlib.sha256(json.dumps([parts, versions, code, document], sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _known(place: Path, name: str) -> dict[str, Any]:
-    """The document that lies there; empty where there is none."""
-    with suppress(OSError, ValueError):
-        return json.loads((place / "document.json").read_text(encoding="utf-8"))
-    return {} if name else {}
 
 
 def _match(found: list[Source], document: dict[str, Any], place: Path, patience_s: float) -> str:

@@ -55,14 +55,7 @@ class Source:
 def read(given: str | os.PathLike[str]) -> Source:
     """Read ``FILE.py``, or ``FILE.py@ENVIRONMENT``; a BenchlibError names file and line of a mistake."""
     text, _, environment = os.fspath(given).partition("@")
-    path = Path(text)
-    if path.suffix != ".py" or not path.is_file():
-        raise BenchlibError(f"{text}: there is no such Python file; give the files of your model, as mine_torch.py")
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise BenchlibError(f"{text}: line {line}: this is no Python ({getattr(error, 'msg', error)})") from None
+    path, tree = Path(text), _parse(text)
     _require_only_definitions(text, tree)
     framework = _framework(text, tree)
     name, line = _model(text, tree)
@@ -95,14 +88,35 @@ def declaration(sources: list[Source], name: str, default: Any = None) -> Any:
     return next(iter(said.values()), default)
 
 
+def framework_of(given: str | os.PathLike[str]) -> str:
+    """The framework of a file."""
+    path = os.fspath(given).partition("@")[0]
+    return _framework(path, _parse(path))
+
+
+def offering(framework: str) -> str:
+    """The first environment that has the framework; empty: none has it."""
+    there = (name for name in environments.names() if availability.why_absent(framework, "cpu", name) is None)
+    return next(there, "")
+
+
 def _environment(path: str, framework: str) -> str:
     """The first environment that has the framework; a BenchlibError with the command that makes one."""
-    for name in environments.names():
-        if availability.why_absent(framework, "cpu", name) is None:
-            return name
+    if name := offering(framework):
+        return name
     made = framework if framework in environments.templates() else ""
     how = f"benchlib environment create {made} makes one, and so does --create" if made else "install it"
     raise BenchlibError(f"{path}: no environment here has {frameworks.title(framework)}; {how}")
+
+
+def _parse(path: str) -> ast.Module:
+    if not path.endswith(".py") or not Path(path).is_file():
+        raise BenchlibError(f"{path}: there is no such Python file; give the files of your model, as mine_torch.py")
+    try:
+        return ast.parse(Path(path).read_bytes())
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise BenchlibError(f"{path}: line {line}: this is no Python ({getattr(error, 'msg', error)})") from None
 
 
 def _framework(path: str, tree: ast.Module) -> str:

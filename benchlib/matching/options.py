@@ -1,0 +1,46 @@
+"""The command line's part for a user's own models; nothing that takes long to import."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def certify(given: argparse.Namespace) -> int:
+    """Say whether files of yours are one model in several frameworks, and where they part.
+
+    A file has the model, and one line on what goes in: INPUT = (3, 32, 32); CLASSES = 10. docs/own.md says
+    what else it may say. The certificate is written to outputs/NAME.
+
+    examples:
+      benchlib certify mine_torch.py mine_jax.py
+      benchlib certify mine_torch.py mine_keras.py@tensorflow --create
+    """
+    from benchlib.matching import commands
+
+    return commands.certify(given.files, given.modes, given.name, given.outputs, given.create)
+
+
+def compare(given: argparse.Namespace) -> int:
+    """Certify files of yours, and measure how fast each framework trains the model.
+
+    Writes a page, a table, a figure and a notebook to outputs/NAME.
+
+    example:
+      benchlib compare mine_torch.py mine_jax.py --modes eager graph
+    """
+    from benchlib.matching import commands
+
+    return commands.compare(given.files, given.modes, given.name, given.outputs, given.create, given.minutes)
+
+
+OPTIONS = {
+    "files": {"nargs": "+", "metavar": "FILE", "help": "mine_torch.py, or mine_jax.py@ENVIRONMENT"},
+    "--modes": {"nargs": "+", "default": (), "metavar": "MODE", "help": "eager, graph ... (default: each one's usual)"},
+    "--name": {"default": "", "help": "of the workload (default: what the files' names have in common)"},
+    "--create": {"action": "store_true", "help": "make the environment of a framework that none has"},
+}
+
+COMMANDS = {
+    certify: "files --modes --name --outputs --create",
+    compare: "files --modes --name --outputs --create --minutes",
+}
