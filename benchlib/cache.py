@@ -102,8 +102,7 @@ class Measurement(Shown, Record):
     started_utc: str
     failure: str | None = None  # the error, with the end of the worker's output; None: there was none
     refused: bool = False  # the failure is a refusal, see ``Failure.is_refusal``
-    # Set in the worker's environment or by its session; empty where it could not be started.
-    knobs: dict[str, str] = Field(default_factory=dict)
+    knobs: dict[str, str] = Field(default_factory=dict)  # set; empty where the worker could not be started
     inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.env_vars``
     left_out: list[str] = Field(default_factory=list)  # names of variables it did not get that could have mattered
     settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
@@ -281,17 +280,14 @@ class Store:
     def read(self, files: Iterable[str] | None = None) -> tuple[list[Measurement], list[str]]:
         """The measurements (:meth:`all`), and a sentence for each file that is damaged or gone."""
         found, wrong = [], []
-        if files is None:
-            files = [path.stem for path in self.folder.glob("[!.]*.parquet")]
-        for file in sorted(files):
+        every = [path.stem for path in self.folder.glob("[!.]*.parquet")] if files is None else files
+        for file in sorted(every):
             try:
-                measured = self.load(file)
+                if (measured := self.load(file)) is None:
+                    wrong.append(f"{self.path(file)} is gone; run again to measure it again")
+                found += measured or []
             except BenchlibError as error:
                 wrong.append(str(error))
-                continue
-            if measured is None:
-                wrong.append(f"{self.path(file)} is gone; run again to measure it again")
-            found += measured or []
         return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition)), wrong
 
 
@@ -348,16 +344,14 @@ def _condition(text: str) -> Condition:
     return Condition.model_validate_json(text)
 
 
-_SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s")
-
-
 def _flat(m: Measurement) -> dict[str, Any]:
     values = m.model_dump(exclude={"condition", "machine", *_TABLES}) | m.machine
+    summed = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s")
     return {
         **identity(m.condition),
         **{name: _in_one_cell(value) for name, value in values.items()},
         "blocks": len(m.blocks),
-        **{name: sum(getattr(block, name) for block in m.blocks) for name in _SUMMED},
+        **{name: sum(getattr(block, name) for block in m.blocks) for name in summed},
         "disturbed_blocks": sum(block.disturbed for block in m.blocks),
     }
 

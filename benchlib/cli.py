@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import benchlib
 from benchlib.errors import REMEDIES, BenchlibError, require_package, write_error
-from benchlib.matching import options
+from benchlib.matching.options import COMMANDS, OPTIONS
 from benchlib.report.pdf import PAPERS
 from benchlib.runner.interrupt import one_interrupt
 
@@ -253,13 +253,13 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--paper": {"choices": PAPERS, "default": "a4", "help": "of the PDFs (default: a4)"},
     "--all": {"action": "store_true", "help": "everything in the folder, the measurements of the report too"},
     "--yes": {"action": "store_true", "help": "take it away; without this it is only listed"},
-    **options.OPTIONS,
+    **OPTIONS,
 }
 
 _COMMANDS = {
     run: "--profile --outputs --minutes",
     report: "--profile --outputs",
-    **options.COMMANDS,
+    **COMMANDS,
     devices: "",
     environment: "action name --python",
     lab: "--profile jupyter",

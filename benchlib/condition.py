@@ -172,10 +172,8 @@ class Condition(Strict):
         parts.append(self.data if self.train_samples is None else f"{self.data}[:{self.train_samples}]")
         if self.threads is not None:
             parts.append(f"{self.threads} thread" + "s" * (self.threads > 1))
-        if self.world_size > 1:
-            parts.append(f"{self.world_size} processes")
-        if not self.communication:
-            parts.append("without communication")
+        parts += [f"{self.world_size} processes"] * (self.world_size > 1)
+        parts += ["without communication"] * (not self.communication)
         parts += [f"without {name}" for name in self.without]
         parts += [f"{name}={value}" for name, value in self.hyperparameters.items() if value != defaults[name]]
         return parts

@@ -149,6 +149,4 @@ def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:
         return f"it cannot be compared with {its.subject}: {missing}"
     (one,) = gate.run({gated: condition.batch_size}, inputs, patience_s)
     certificate = gate.certify(one)
-    if certificate.same:
-        return ""
-    return certificate.reason or f"it differs from {its.subject}: {certificate.why}"
+    return "" if certificate.same else certificate.reason or f"it differs from {its.subject}: {certificate.why}"

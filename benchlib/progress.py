@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Self
 
 FILE_VARIABLE = "BENCHLIB_PROGRESS"
 
@@ -21,8 +21,7 @@ class Progress:
 
     def __init__(self, total: int, title: str) -> None:
         self.total, self.title, self.done = total, title, 0
-        self._started = 0.0
-        self._bar: Any = None
+        self._started, self._bar = 0.0, None
 
     def __enter__(self) -> Self:
         self._started = time.monotonic()
@@ -87,11 +86,10 @@ def duration(seconds: float) -> str:
 @contextmanager
 def variable(name: str, value: str) -> Iterator[None]:
     """Have an environment variable for as long as this lasts, for processes started meanwhile."""
-    before = os.environ.get(name)
+    before = {name: os.environ[name]} if name in os.environ else {}
     os.environ[name] = value
     try:
         yield
     finally:
         del os.environ[name]
-        if before is not None:
-            os.environ[name] = before
+        os.environ.update(before)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-RENDERERS: dict[str, Callable[[Any], Any]] = {}
+RENDERERS: dict[str, Callable[..., Any]] = {}
 """By form: ``html``, ``text``, ``figure``; empty until ``from benchlib import Lab``, or another public name."""
 
 

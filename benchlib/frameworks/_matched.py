@@ -43,7 +43,9 @@ def build(
     if "describe" in values:
         _describe(session, workload, module, values, learning_rate)
         return
-    weights = {name: Weight(tuple(shape), "zeros", trained=trained) for name, shape, trained in values.get("weights", ())}
+    weights = {
+        name: Weight(tuple(shape), "zeros", trained=trained) for name, shape, trained in values.get("weights", ())
+    }
     translation = Translation(values.get("match", parts), weights or workload.weights(values))
     own = replace(workload, weights=lambda _: translation.own)
     type(session).build(session, own, module, values, learning_rate)
@@ -64,7 +66,9 @@ class Translation:
             one["own"]: Weight(tuple(one["own_shape"]), "zeros", trained=weights[one["of"][0]].trained) for one in parts
         }
         layers = {one["own"].rpartition(".")[0]: one["of"][0].rpartition(".")[0] for one in reversed(parts)}
-        inner = {one for one in layers for other in layers if one.startswith(f"{other}.") and layers[one] == layers[other]}
+        inner = {
+            one for one in layers for other in layers if one.startswith(f"{other}.") and layers[one] == layers[other]
+        }
         self._layers = {own: its for own, its in layers.items() if own and own not in inner}
         self._kept = {}  # type: dict[str, np.ndarray]
 
@@ -173,7 +177,7 @@ def _describe(
     def see_trained(where: str, declared: Any, trained: Any) -> None:
         raise _Found({name for name in shapes if name in trained})
 
-    def build(own: Mapping[str, Weight]) -> None:
+    def build(own: dict[str, Weight]) -> None:
         type(session).build(session, replace(workload, weights=lambda _: own), module, values, learning_rate)
 
     try:

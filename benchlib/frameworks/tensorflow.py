@@ -500,8 +500,8 @@ def _layouts(layer: keras.Layer, path: str = "") -> Iterator[_Layout]:
 
 
 def _layers_of(layer: keras.Layer) -> Iterator[tuple[str, keras.Layer]]:
-    """A layer's own ones, by attribute; ``layers_`` is ``layers``, which Keras has another use for. Those of a model that
-    was made of tensors, or in a sequence, are no attributes: by Keras's names.
+    """A layer's own ones, by attribute; ``layers_`` is ``layers``, which Keras has another use for. Those of a model
+    that was made of tensors, or in a sequence, are no attributes: by Keras's names.
     """
     if isinstance(layer, keras.Sequential) or type(layer).__name__ == "Functional":  # which has no public name
         yield from ((one.name, one) for one in layer.layers)

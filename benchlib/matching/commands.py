@@ -44,7 +44,9 @@ class OwnWorkload:
         document = importlib.import_module(f"benchlib.workloads.{self.name}.document").DOCUMENT
         loss = "mean cross entropy" if "classes" in document else "mean squared error"
         usual = (loss, f"gradient descent with momentum {one.hyperparameters['momentum'].default:g}", "random")
-        parts = [f"{name}: {'your own' if name in said else default}" for name, default in zip(names, usual, strict=True)]
+        parts = [
+            f"{name}: {'your own' if name in said else default}" for name, default in zip(names, usual, strict=True)
+        ]
         return ", ".join([*parts, f"learning rate {one.learning_rate:g}", f"batch size {one.batch_size}"])
 
     def __str__(self) -> str:

@@ -5,33 +5,20 @@ are those with which each layer gives the reference's numbers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from benchlib.errors import BenchlibError, no_such
+from benchlib.frameworks._layouts import layouts, plain
 
 CLOSE = 1e-3
 """The largest relative distance of a layer's numbers, in single precision, that a matched layer has."""
 
 COMBINATIONS = 64
 """Layouts of a layer's weights that are tried, at most."""
-
-SYNONYMS = {
-    **dict.fromkeys(("kernel", "scale", "gamma", "embedding", "embeddings", "embedding_table"), "weight"),
-    "beta": "bias",
-    **dict.fromkeys(("mean", "moving_mean"), "running_mean"),
-    **dict.fromkeys(("var", "moving_var", "moving_variance"), "running_var"),
-}
-"""By a framework's last part of a weight's name: PyTorch's."""
-
-GATES = {4: ((0, 1, 3, 2), (0, 2, 1, 3), (1, 0, 2, 3)), 3: ((1, 0, 2), (2, 0, 1), (1, 2, 0))}
-"""Other orders of a recurrent layer's gates, by their number."""
-
-RECURRENT = ("_ih", "_hh", "recurrent", "cell", "lstm", "gru", "rnn")  # in names of weights that have gates
-KERNELS = ((2, 3, 1, 0), (2, 3, 0, 1), (0, 2, 3, 1), (1, 0, 2, 3), (3, 2, 0, 1), (0, 1, 2, 3))
 
 Part = dict[str, Any]
 """See ``benchlib.frameworks._matched.Part``."""
@@ -54,7 +41,7 @@ class Described:
 
         def order(name: str) -> tuple[int, int, int]:
             layer, _, last = name.rpartition(".")
-            return called.get(layer, -1), roles.get(SYNONYMS.get(last, last), len(roles)), places[name]
+            return called.get(layer, -1), roles.get(plain(last), len(roles)), places[name]
 
         return sorted(self.weights, key=order)
 
@@ -84,9 +71,9 @@ def pair(its: Described, own: Described, given: Mapping[str, str], where: str) -
             if what not in known:
                 raise BenchlibError(f"{where}: WEIGHTS: {no_such('weight', what, known)}")
         take([name], one)
-    plain = {_plain(one): one for one in free}
+    by_name = {plain(one): one for one in free}
     for name in list(left):
-        one = plain.get(_plain(name))
+        one = by_name.get(plain(name))
         if one in free and its.size(name) == own.size(one) and its.weights[name][1] == own.weights[one][1]:
             take([name], one)
     frozen = _take_joined(its, own, left, free, take)
@@ -108,8 +95,7 @@ def _take_joined(its: Described, own: Described, left: list[str], free: list[str
     pairs = [(name, name.replace("bias_ih", "bias_hh")) for name in left if "bias_ih" in name]
     biases = [one for one in free if len(own.weights[one][0]) == 1 or own.weights[one][0][0] == 2]
     for first, second in pairs:
-        ends = SYNONYMS | {}  # the biases of recurrent layers are called bias everywhere but in PyTorch and MindSpore
-        for one in [one for one in biases if one in free and ends.get(one, one).endswith("bias")]:
+        for one in [one for one in biases if one in free and one.endswith("bias")]:
             if own.size(one) == its.size(first) + its.size(second):
                 take([first, second], one, how="concat")
                 break
@@ -133,18 +119,13 @@ def _take_thirds(its: Described, own: Described, left: list[str], free: list[str
                 path, _, called = layer.rpartition(".")
                 role = called.removeprefix("to_").removeprefix("w")[:1]
                 if role in ("q", "k", "v") and 3 * thirds.size(one) == whole.size(name):
-                    apart.setdefault((path, _plain(last)), {})[role] = one
+                    apart.setdefault((path, plain(last)), {})[role] = one
             found = next(([some["q"], some["k"], some["v"]] for some in apart.values() if len(some) == 3), None)
             has_partner = sum(whole.size(one) == whole.size(name) for one in names) <= sum(
                 thirds.size(one) == whole.size(name) for one in others
             )
             if found and not has_partner:
                 take(*([[name], *found] if is_its else [found, name]), **({} if is_its else {"how": "concat"}))
-
-
-def _plain(name: str) -> str:
-    head, dot, last = name.rpartition(".")
-    return f"{head}{dot}{SYNONYMS.get(last, last)}"
 
 
 def _unmatched(its: Described, own: Described, left: list[str], free: list[str], where: str) -> str:
@@ -167,18 +148,20 @@ def settle(
     """
     wanted = _by_call(reference)
     channels = {array.shape[1] for array in wanted.values() if array.ndim == 4}
-    layouts = {_kind(part): list(_layouts(its, part, channels)) for part in parts}
-    chosen = dict.fromkeys(layouts, 0)
+    possible = {
+        _kind(part): list(layouts(part, [its.weights[name][0] for name in part["of"]], channels)) for part in parts
+    }
+    chosen = dict.fromkeys(possible, 0)
 
     def laid_out(choice: Mapping[Any, int]) -> list[Part]:
-        return [{**part, **layouts[_kind(part)][choice[_kind(part)]]} for part in parts]
+        return [{**part, **possible[_kind(part)][choice[_kind(part)]]} for part in parts]
 
     tried: set[str] = set()
     apart = _first_apart(wanted, compute(laid_out(chosen)))
     while apart and apart not in tried:
         tried.add(apart)
         kinds = list(dict.fromkeys(_kind(part) for part in _suspects(parts, wanted, apart)))
-        for places in itertools.islice(_combinations([len(layouts[kind]) for kind in kinds]), COMBINATIONS):
+        for places in itertools.islice(_combinations([len(possible[kind]) for kind in kinds]), COMBINATIONS):
             changed = {**chosen, **dict(zip(kinds, places, strict=True))}
             later = _first_apart(wanted, compute(laid_out(changed)))
             if _is_later(wanted, apart, later):
@@ -197,83 +180,6 @@ def _combinations(numbers: list[int]) -> Iterator[tuple[int, ...]]:
     """A place in each of some lists of so many, those first that are nearest to the beginnings of all."""
     every = itertools.islice(itertools.product(*map(range, numbers)), 20_000)
     yield from sorted(every, key=sum)[1:]
-
-
-def _layouts(its: Described, part: Part, channels: Iterable[int]) -> Iterator[Part]:
-    """The layouts that an array may have in the model, the likeliest first, each once: what they add to its part."""
-    shapes = [its.weights[name][0] for name in part["of"]]
-    source = list(shapes[0])
-    if "rows" in part:
-        source[0] = part["rows"][1] - part["rows"][0]
-    if part.get("how") == "concat":
-        source[0] = sum(shape[0] for shape in shapes)
-    own, seen = tuple(part["own_shape"]), set()
-    is_recurrent = any(word in f"{part['own']} {part['of'][0]}".lower() for word in RECURRENT)
-    gates = _gates(tuple(source), own) if is_recurrent else ()
-    for how in (*_changes(tuple(source), own, channels), *gates):
-        key = repr(sorted(how.items()))
-        if key not in seen:
-            seen.add(key)
-            yield how
-
-
-def _changes(source: tuple[int, ...], own: tuple[int, ...], channels: Iterable[int]) -> Iterator[dict[str, Any]]:
-    same, axes = source == own, range(len(source))
-    if same:
-        yield {}
-    orders = KERNELS if len(source) == 4 else itertools.permutations(axes) if len(source) < 4 else ()
-    fitting = [list(one) for one in orders if tuple(source[axis] for axis in one) == own and list(one) != list(axes)]
-    yield from ({"axes": one} for one in fitting)
-    if not same and not fitting:
-        if len(source) == len(own) == 2 and source[0] % own[0] == 0:
-            yield {"shape": [source[0] // own[0], own[0], source[1]], "axes": [1, 0, 2]}  # heads, as flax has them
-        yield {}  # the same numbers in another shape
-    if len(source) == 4:  # a transposed convolution's kernel, which some turn round
-        for one in ([*axes], *fitting):
-            if tuple(source[axis] for axis in one) == own:
-                sides = [place for place, axis in enumerate(one) if axis > 1]
-                yield {"axes": one, "flip": sides}
-    yield from _flattened(source, own, channels)
-    yield from _heads(source)
-
-
-def _gates(source: tuple[int, ...], own: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """A recurrent layer's gates in another order."""
-    turned = {"axes": [1, 0]} if len(source) == 2 and source != own else {}
-    for number, orders in GATES.items():
-        yield from ({"order": list(order), **turned} for order in orders if source[0] % number == 0)
-
-
-def _flattened(source: tuple[int, ...], own: tuple[int, ...], channels: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Inputs or outputs of a dense layer that are an image's places, channel by channel here and last there."""
-    for side, size in enumerate(source[:2]):
-        for channel in sorted(channels):
-            height = round((size / channel) ** 0.5)
-            if channel * height * height != size or height < 2:
-                continue
-            image, moved = [channel, height, height], [1, 2, 0]
-            if len(source) == 1:
-                yield {"shape": image, "axes": moved}
-            elif side == 1 and len(source) == 2:
-                shape, order = [source[0], *image], [0, 2, 3, 1]
-                yield {"shape": shape, "axes": order}
-                yield {"shape": shape, "axes": [2, 3, 1, 0]}
-            elif len(source) == 2:
-                yield {"shape": [*image, source[1]], "axes": [1, 2, 0, 3]}
-                yield {"shape": [*image, source[1]], "axes": [3, 1, 2, 0]}
-
-
-def _heads(source: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Matrices of an attention with several heads, which some keep as an axis of its own."""
-    if len(source) != 2:
-        return
-    for heads in (2, 3, 4, 6, 8, 12, 16):
-        for side in (0, 1):
-            if heads > 1 and source[side] % heads == 0 and heads < source[side]:
-                split = [heads, source[side] // heads]
-                shape = [*split, source[1]] if side == 0 else [source[0], *split]
-                for axes in ((1, 0, 2), (2, 0, 1), (0, 2, 1), (1, 2, 0)):
-                    yield {"shape": shape, "axes": list(axes)}
 
 
 def _by_call(layers: Layers) -> dict[str, np.ndarray]:

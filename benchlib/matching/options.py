@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 
 def certify(given: argparse.Namespace) -> int:
@@ -33,7 +34,7 @@ def compare(given: argparse.Namespace) -> int:
     return commands.compare(given.files, given.modes, given.name, given.outputs, given.create, given.minutes)
 
 
-OPTIONS = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "files": {"nargs": "+", "metavar": "FILE", "help": "mine_torch.py, or mine_jax.py@ENVIRONMENT"},
     "--modes": {"nargs": "+", "default": (), "metavar": "MODE", "help": "eager, graph ... (default: each one's usual)"},
     "--name": {"default": "", "help": "of the workload (default: what the files' names have in common)"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import pprint
@@ -30,47 +31,7 @@ from benchlib.worker import files
 
 BATCH_SIZE, LEARNING_RATE, MOMENTUM = 64, 0.01, 0.9
 
-DOCUMENT = '"""The description of {title}: see benchlib.matching.own."""\n\nDOCUMENT = {document}\n'
-WORKLOAD = '''"""The workload of {title}."""
-
-from benchlib.workloads._mine.workload import described
-from benchlib.workloads.{name}.document import DOCUMENT
-
-WORKLOAD = described(DOCUMENT)
-'''
-MODEL = '''"""{title} in {of}: {file}, with the defaults for all else."""
-
-from functools import partial
-
-from benchlib.frameworks import _matched
-from benchlib.workloads._mine import {framework} as default
-from benchlib.workloads.{name} import {module} as own
-from benchlib.workloads.{name}.document import DOCUMENT
-
-PARTS = {parts}
-matched = partial(_matched.build, PARTS)
-
-
-def build(values):
-    return default.build(own.{model}, DOCUMENT, values)
-
-
-loss = {loss}
-optimizer = {optimizer}
-'''
-SAMPLES = '''"""Samples for {title}."""
-
-from pathlib import Path
-
-from benchlib.matching import samples
-
-FILE = Path(__file__).with_name("samples.npz")
-DATA_SET = samples.data_set("{note}", FILE)
-
-
-def identity():
-    return samples.identity(FILE)
-'''
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIENCE_S) -> str:
@@ -101,7 +62,8 @@ def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIE
 def common_name(found: list[Source]) -> str:
     """The beginning that the names of all files have in common, as ``mine`` of mine_torch.py and mine_jax.py."""
     stems = [one.path.stem for one in found]
-    common = re.sub(r"\W", "_", os.path.commonprefix(stems) if stems[1:] else stems[0]).strip("_").lower()
+    shared = (some[0] for some in itertools.takewhile(lambda some: len(set(some)) == 1, zip(*stems, strict=False)))
+    common = re.sub(r"\W", "_", "".join(shared)).strip("_").lower()
     common = re.sub(r"_(torch|pytorch|jax|keras|tf|tensorflow|mindspore|mxnet)$", "", common)
     return common if common and not common[0].isdigit() else f"my_{common or 'model'}"
 
@@ -143,7 +105,9 @@ def _document(found: list[Source], name: str) -> dict[str, Any]:
     for what in ("loss", "optimizer"):
         without = [str(one.path) for one in found if what not in one.functions]
         if 0 < len(without) < len(found):
-            raise BenchlibError(f"{', '.join(without)}: no {what}, but the other file has one; write it in each, or none")
+            raise BenchlibError(
+                f"{', '.join(without)}: no {what}, but the other file has one; write it in each, or none"
+            )
     return {
         "name": name,
         "title": name.replace("_", " "),
@@ -241,7 +205,11 @@ class _Model:
     def describe(self) -> Described:
         with _told(self.source):
             self.worker.finish_open()
-            asks = {"dropout": 1.0, "describe": f"{self._file}.json", "samples": str(self._place / "data" / "samples.npz")}
+            asks = {
+                "dropout": 1.0,
+                "describe": f"{self._file}.json",
+                "samples": str(self._place / "data" / "samples.npz"),
+            }
             if "data" in self.source.functions:
                 asks["data"] = [f"{self._file}-data.npz", samples.wanted(self.document)]
             self._build(asks, {})
@@ -323,15 +291,18 @@ def _write(
         np.savez(data / "samples.npz", **arrays)
     texts = {
         folder / "__init__.py": "",
-        folder / "document.py": DOCUMENT.format(document=pprint.pformat(document, width=110, sort_dicts=False), **named),
-        folder / "workload.py": WORKLOAD.format(**named),
-        data / f"{document['data']}.py": SAMPLES.format(note=f"{document['title']}: made for it", **named),
+        folder / "document.py": _filled(
+            "document", document=pprint.pformat(document, width=110, sort_dicts=False), **named
+        ),
+        folder / "workload.py": _filled("workload", **named),
+        data / f"{document['data']}.py": _filled("samples", note=f"{document['title']}: made for it", **named),
         place / "document.json": json.dumps(document, indent=1),
     }
     for one in found:
         texts[folder / f"{one.module}.py"] = one.path.read_text(encoding="utf-8")
         usual = "default.loss(DOCUMENT)" if one.framework == "mindspore" else "partial(default.loss, DOCUMENT)"
-        texts[folder / f"{one.framework}.py"] = MODEL.format(
+        texts[folder / f"{one.framework}.py"] = _filled(
+            "model",
             of=frameworks.title(one.framework),
             file=one.path.name,
             framework=one.framework,
@@ -346,9 +317,15 @@ def _write(
         path.write_text(text, encoding="utf-8")
 
 
+def _filled(template: str, **values: Any) -> str:
+    return (TEMPLATES / f"{template}.txt").read_text(encoding="utf-8").format(**values)
+
+
 def _use(place: Path, name: str) -> None:
     """Have this process and its workers take the plug-in, as it is now."""
-    for module in [one for one in sys.modules if re.match(rf"benchlib\.(workloads\.{name}\b|data\.{name}_samples$)", one)]:
+    for module in [
+        one for one in sys.modules if re.match(rf"benchlib\.(workloads\.{name}\b|data\.{name}_samples$)", one)
+    ]:
         del sys.modules[module]
     importlib.invalidate_caches()
     plugins.use([place])
@@ -357,5 +334,7 @@ def _use(place: Path, name: str) -> None:
 def _forget(place: Path) -> None:
     """Take away a plug-in whose making has failed."""
     shutil.rmtree(place, ignore_errors=True)
-    kept = [one for one in os.environ.get(plugins.VARIABLE, "").split(os.pathsep) if one and one != str(place.resolve())]
+    kept = [
+        one for one in os.environ.get(plugins.VARIABLE, "").split(os.pathsep) if one and one != str(place.resolve())
+    ]
     os.environ[plugins.VARIABLE] = os.pathsep.join(kept)

@@ -1,4 +1,4 @@
-"""A comparison, or certificates, as files: a page, a LaTeX table, a CSV file, a figure, and a notebook to go on from."""
+"""A comparison, or certificates, as files: a page, a table, a figure, and a notebook to go on from."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import html
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from benchlib import latex, reprs, shown, tables
-from benchlib.errors import BenchlibError
 from benchlib.equivalence.certificate import Certificate
+from benchlib.errors import BenchlibError
 from benchlib.plotting import figures
 from benchlib.shown import Shown
 from benchlib.stats.comparison import Comparison
 
 STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-STYLE += "svg,img{max-width:100%;height:auto}table{border-collapse:collapse;font-size:.9rem;display:block;overflow-x:auto}"
+STYLE += (
+    "svg,img{max-width:100%;height:auto}table{border-collapse:collapse;font-size:.9rem;display:block;overflow-x:auto}"
+)
 STYLE += "td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #ddd}pre{white-space:pre-wrap}"
 
 
@@ -43,7 +46,7 @@ shown.RENDERERS.update(latex=to_latex, save=save)
 def _ratios(result: Shown) -> tuple[str, pd.DataFrame]:
     if not isinstance(result, Comparison):
         raise BenchlibError(f"a {type(result).__name__} has no ratios to save: save a comparison")
-    caption, _ = reprs.parts(result)[0]
+    caption = str(reprs.parts(result)[0][0])
     frame = result.ratios().rename(columns={"low": "ratio_low", "high": "ratio_high"})
     frame["condition"] = frame["label"].mask(frame["role"] == "control", "A/A: the baseline again")
     names = ["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", tables.FILES]
@@ -57,7 +60,9 @@ def page(name: str, certificates: Iterable[Certificate], compared: Comparison | 
         body += [compared.plot()._repr_html_(), reprs.html(compared)]
     for one in certificates:
         body += [f"<h2>{html.escape(str(one.condition))}: {html.escape(one.verdict)}</h2>", reprs.html(one)]
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(name)}</title><style>{STYLE}</style>'
+    head = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(name)}</title><style>{STYLE}</style>'
+    )
     return f'{head}<meta name="viewport" content="width=device-width">{"".join(body)}</html>'
 
 
@@ -72,7 +77,7 @@ def notebook(files: Iterable[str], modes: Iterable[str], outputs: Path) -> str:
         "compared",
     ]
     cells = [["\n".join(lines)], ["compared.plot()"], ["print(compared.to_latex())"]]
-    empty = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    empty: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     described = [{**empty, "id": f"cell-{number}", "source": source} for number, source in enumerate(cells)]
     return json.dumps({"cells": described, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1)

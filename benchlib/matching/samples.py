@@ -40,15 +40,15 @@ def draw(document: Mapping[str, Any]) -> dict[str, np.ndarray]:
 def from_user(where: str, found: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The samples that a file's ``data`` gave, checked; the last batch of them is for tests."""
     wanted = {**document["inputs"], "labels": document["labels"]}
-    arrays, size = {}, document["batch_size"]
+    size, arrays = document["batch_size"], {}  # type: int, dict[str, np.ndarray]
     for name, shape in wanted.items():
         if name not in found:
             raise BenchlibError(f"{where}: data gives no {name!r}, but {', '.join(found)}; give all of {list(wanted)}")
         array = np.asarray(found[name])
         if list(array.shape[1:]) != list(shape) or len(array) < 2 * size:
             raise BenchlibError(
-                f"{where}: data gives {name!r} of shape {array.shape}; it must be (samples, {', '.join(map(str, shape))})"
-                f" with at least {2 * size} samples, as many as it was asked for"
+                f"{where}: data gives {name!r} of shape {array.shape}; each sample must be {tuple(shape)}, and "
+                f"at least {2 * size} samples are needed"
             )
         array = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
         arrays |= {f"train_{name}": array[:-size], f"test_{name}": array[-size:]}

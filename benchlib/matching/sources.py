@@ -122,13 +122,13 @@ def _parse(path: str) -> ast.Module:
 def _framework(path: str, tree: ast.Module) -> str:
     found: dict[str, int] = {}
     for node in ast.walk(tree):
-        names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-        for name in names:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        if getattr(node, "level", 0):
+            raise BenchlibError(f"{path}: line {node.lineno}: a relative import; put the model into this one file")
+        for name in [getattr(node, "module", "") or one.name for one in node.names]:
             if name.partition(".")[0] in IMPORTS:
                 found.setdefault(IMPORTS[name.partition(".")[0]], node.lineno)
-        if isinstance(node, ast.ImportFrom) and node.level:
-            raise BenchlibError(f"{path}: line {node.lineno}: a relative import; put the model into this one file")
     if len(found) > 1:
         both = " and ".join(f"{frameworks.title(name)} (line {line})" for name, line in found.items())
         raise BenchlibError(f"{path}: imports {both}; put the model of each into a file of its own")
@@ -167,7 +167,9 @@ def _model(path: str, tree: ast.Module) -> tuple[str, int]:
     if not roots:
         raise BenchlibError(f"{path}: defines no model; write a class of your framework's, or a function model()")
     both = ", ".join(f"{name} (line {one.lineno})" for name, one in roots.items())
-    raise BenchlibError(f'{path}: defines {len(roots)} models: {both}; say which one is meant: MODEL = "{next(iter(roots))}"')
+    raise BenchlibError(
+        f'{path}: defines {len(roots)} models: {both}; say which one is meant: MODEL = "{next(iter(roots))}"'
+    )
 
 
 def _require_no_arguments(path: str, model: ast.ClassDef) -> None:
@@ -210,11 +212,11 @@ def _require_only_definitions(path: str, tree: ast.Module) -> None:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef) or "__main__" in ast.unparse(statement):
             continue
         for node in ast.walk(statement):
-            called = node.func if isinstance(node, ast.Call) else None
+            called = getattr(node, "func", None)
             name = getattr(called, "attr", getattr(called, "id", ""))
-            if name in TRAINING | READING:
+            if isinstance(node, ast.Call) and name in TRAINING | READING:
                 does = "trains" if name in TRAINING else "reads arguments"
                 raise BenchlibError(
-                    f"{path}: line {node.lineno}: {does} when it is imported ({name}); put that below "  # type: ignore
+                    f"{path}: line {node.lineno}: {does} when it is imported ({name}); put that below "
                     'if __name__ == "__main__":'
                 )

@@ -50,5 +50,3 @@ def _like(name: str, shape: list[int], document: dict[str, Any]) -> Array:
     """Zeros as an input of the model is, images with the channels innermost."""
     moved = (*shape[1:], shape[0]) if len(shape) == 3 else tuple(shape)
     return jnp.zeros((2, *moved), jnp.int32 if name in document["vocabularies"] else None)
-
-

@@ -39,7 +39,9 @@ def _dropping(drop: Callable, factor: float, x: Tensor, p: float = 0.5, *how: An
     return drop(x, p * factor, *how, **named)
 
 
-def _attending(factor: float, q: Tensor, k: Tensor, v: Tensor, mask: Any = None, p: float = 0.0, **named: Any) -> Tensor:
+def _attending(
+    factor: float, q: Tensor, k: Tensor, v: Tensor, mask: Any = None, p: float = 0.0, **named: Any
+) -> Tensor:
     return _ATTENTION(q, k, v, named.pop("attn_mask", mask), factor * named.pop("dropout_p", p), **named)
 
 
