@@ -13,7 +13,6 @@ import pandas as pd
 from benchlib import latex, reprs, shown, tables
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
-from benchlib.plotting import figures
 from benchlib.shown import Shown
 from benchlib.stats.comparison import Comparison
 
@@ -32,8 +31,9 @@ def to_latex(result: Shown) -> str:
 
 def save(result: Shown, folder: Path | str, name: str = "comparison") -> list[Path]:
     """Write ``name`` as .csv, .md and .tex to ``folder/tables``, and as a figure to ``folder/figures``."""
-    caption, frame = _ratios(result)
-    folder = Path(folder)
+    from benchlib.plotting import figures  # whoever measures does without matplotlib
+
+    (caption, frame), folder = _ratios(result), Path(folder)
     paths = tables.save(frame, folder / "tables", name, caption)
     paths.append(folder / "tables" / f"{name}.tex")
     paths[-1].write_text(to_latex(result), encoding="utf-8")
