@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import benchlib
+from benchlib.cluster import commands as cluster
 from benchlib.errors import REMEDIES, BenchlibError, require_package, write_error
 from benchlib.report.pdf import PAPERS
 from benchlib.runner.interrupt import one_interrupt
@@ -233,6 +234,7 @@ def _minutes(text: str) -> float:
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
+    **cluster.OPTIONS,
     "--plugins": {
         "type": Path,
         "action": "append",
@@ -263,6 +265,7 @@ _COMMANDS = {
     trace: "file number --outputs",
     appendix: "--profile --outputs --appendix --paper",
     clean: "--profile --outputs --all --yes",
+    **cluster.COMMANDS,
 }
 
-_ALONE = (devices, environment)  # which do without the packages of the extra ``suite``
+_ALONE = (devices, environment, *cluster.COMMANDS)  # which do without the packages of the extra ``suite``

@@ -17,11 +17,11 @@ import pandas as pd
 
 import benchlib.reprs  # noqa: F401  (results show themselves)
 from benchlib import caveats, data, latex, manifest, metrics, tables, tensorboard, workloads
+from benchlib.cluster.lab import Lab
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError, quote
-from benchlib.lab import Lab
 from benchlib.parameter_types import Settings
 from benchlib.runner import availability, preflight
 from benchlib.runner.interrupt import one_interrupt
