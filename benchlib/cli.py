@@ -94,6 +94,7 @@ def run(given: argparse.Namespace) -> int:
     """
     from benchlib.suite import runs
 
+    cluster.use(given.on)
     return runs.run(given.profile, given.outputs, given.minutes)
 
 
@@ -257,7 +258,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 _COMMANDS = {
-    run: "--profile --outputs --minutes",
+    run: "--profile --outputs --minutes --on",
     report: "--profile --outputs",
     devices: "",
     environment: "action name --python",

@@ -12,7 +12,7 @@ from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import machine
 from benchlib.runner import recording
-from benchlib.runner.jobs import Job, key, prepare_job
+from benchlib.runner.jobs import key, prepare_job
 from benchlib.stats import frame as tidy
 
 ONE = Condition(workload="linear", framework="pytorch")
@@ -32,17 +32,13 @@ def named(monkeypatch: pytest.MonkeyPatch, name: str) -> str:
     return hosts.name()
 
 
-def keyed(job: Job) -> str:
-    return key(**job.depends_on("rounds"))
-
-
 def test_rows_and_keys_have_the_host(tmp_path, monkeypatch):
     job, keys = prepare_job(ONE, 0, tmp_path), []
     for name in ("n1", "n2", "n1"):
         assert named(monkeypatch, name) == name
         place = {"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "role": "baseline", "seed": 0}
         assert recording.begin("rounds", job, **place).machine["host"] == name
-        keys.append(keyed(job))
+        keys.append(key(**job.depends_on("rounds")))
     assert keys[0] == keys[2] != keys[1]
     for wrong in ("a b", "../x", "x" * 65):
         with pytest.raises(BenchlibError, match=r"BENCHLIB_HOST: .*letters, digits"):

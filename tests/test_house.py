@@ -29,7 +29,7 @@ ROOMS = {
 
 WITHOUT = {"frameworks", "workloads"}
 TESTS = 18685
-NEW = 612  # of the 1,500 granted for then and now, many machines and a user's own model
+NEW = 883  # of the 1,500 granted for then and now, many machines and a user's own model
 
 
 def lines(path: Path) -> int:

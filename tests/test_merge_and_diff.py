@@ -1,7 +1,9 @@
 """Folders of results united, and compared: nothing is pooled, nothing half done, and what got slower is seen."""
 
+import importlib
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,7 +128,7 @@ def test_a_crash_gives_way_to_what_was_measured_again(two, tmp_path):
         assert all(m.ok for m in Store(target / "measurements").load(file))
 
 
-def test_the_file_of_a_visit_is_merged_under_its_commit(two, tmp_path):
+def test_the_file_of_a_visit_is_merged_under_its_commit(two, tmp_path, monkeypatch):
     rows = Store(two[1] / "measurements").all()
     lines = [{"kind": "visit", "commit": "abc123"}, {"kind": "check"}]
     for m in rows:
@@ -135,7 +137,9 @@ def test_the_file_of_a_visit_is_merged_under_its_commit(two, tmp_path):
         lines.append({"kind": "measurement", "value": value | {"of an older time": 1}})
     visit = tmp_path / "gpu.jsonl"
     visit.write_text("\n".join(map(json.dumps, lines)) + '\n{"kind": "measurement", "val')
-    merge([two[0], visit], tmp_path / "c")
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    importlib.import_module("gpu").rows(visit, tmp_path / "visit")
+    merge([two[0], tmp_path / "visit"], tmp_path / "c")
     merged = Store(tmp_path / "c" / "measurements").all()
     assert {m.machine["host"] for m in merged} == {"n1", "a visit at abc123"}
     assert not {m.group for m in merged if m.machine["host"] != "n1"} & {m.group for m in rows}
@@ -203,7 +207,7 @@ def test_a_side_is_chosen_by_date_or_version(tmp_path, capsys):
     assert {one.host for one in diff.read_side(f"{both}@date=2026-11-05")} == {"n2"}
     assert {one.host for one in diff.read_side(f"{both}@date=2026-11-01..2026-11-03")} == {"n1", "n3"}
     assert {one.host for one in diff.read_side(f"{both}@pytorch=2.0")} == {"n3"}
-    for wrong, said in (("@host=x", "no row"), ("@date=x", "give 2026"), ("@x", "give host="), ("x", "no folder")):
+    for wrong, said in (("@host=x", "no row"), ("@date=x", "give host="), ("@x", "give host="), ("x", "no folder")):
         with pytest.raises(BenchlibError, match=said):
             diff.read_side(f"{both}{wrong}")
     SyntheticLab(tmp_path / "e").compare([BASE.but(batch_size=3), OTHER.but(batch_size=3)], **ASKED)

@@ -1,8 +1,5 @@
-"""What has changed between two sides: folders of results, or parts of them by host, date, version or environment.
-
-A ratio is of two conditions of one comparison, on one host. Its change is the ratio of the two sides' ratios, with
-Welch's interval over processes. It has changed if the hypothesis that it is within ``margin`` of 1 is rejected; of
-all ratios together by Benjamini and Hochberg's rule, at a false discovery rate of 5 %.
+"""What has changed between two sides. Each ratio is of one host; the quotient of two has Welch's interval, and has
+changed if it is not within ``MARGIN`` of 1, of all together by Benjamini and Hochberg's rule.
 """
 
 from __future__ import annotations
@@ -20,15 +17,15 @@ from scipy import special
 from benchlib.cache import Measurement, Store, seconds_by_round
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import CONFIDENCE, Interval, geometric_interval, log_ratios
 
+DAY = r"\d{4}-\d\d-\d\d"
 RATE = 0.05  # of false alarms among the alarms
 MARGIN = 0.03  # a ratio that changes by less is the same
 TOGETHER = 0.15  # all speeds of a host together: they drift with the machine, so less is said and is no alarm
-FEW = 2  # processes of each side at least
 
-ALIKE, CHANGED, TOO_FEW = "not shown to change", "changed", "too few processes"
-SAME_THING, SLOWER, FASTER, UNKNOWN = "", "slower", "faster", "which of the two cannot be told"
+SLOWER, FASTER, UNKNOWN = "slower", "faster", "which of the two cannot be told"
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,14 @@ class Ratio:
     group: str
     logs: tuple[float, ...]  # one for each pair of processes
     seconds: tuple[tuple[float, ...], ...]  # log seconds of a sample by process, of the condition and the baseline
-    about: tuple[dict[str, Any], ...]  # of both: what could have changed them
+    about: tuple[dict[tuple[str, str], str], ...]  # of both: what could have changed them
 
     @property
     def interval(self) -> Interval:
         return geometric_interval(self.logs)
+
+    def __str__(self) -> str:
+        return f"{self.condition} / {self.baseline}"
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,14 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        return CHANGED if self.changed else ALIKE if math.isfinite(self.p) else TOO_FEW
+        alike = "not shown to change" if math.isfinite(self.p) else "too few processes"
+        return "changed:" if self.changed else alike
 
     @property
-    def differences(self) -> list[dict[str, dict[str, tuple[Any, Any]]]]:
-        """What differs between the sides, of the condition and of its baseline."""
-        return [_differing(*pair) for pair in zip(self.before.about, self.after.about, strict=True)]
+    def differences(self) -> list[dict[tuple[str, str], tuple[Any, Any]]]:
+        """What differs between the sides, by kind and name, of the condition and of its baseline."""
+        both = zip(self.before.about, self.after.about, strict=True)
+        return [{it: (a.get(it), b.get(it)) for it in a | b if a.get(it) != b.get(it)} for a, b in both]
 
     @property
     def moves(self) -> dict[str, float]:
@@ -78,13 +80,13 @@ class Change:
     def who(self) -> tuple[str, str]:
         """Who got slower or faster, the condition or the baseline, and which of these words."""
         if not self.changed:
-            return "", SAME_THING
+            return "", ""
         fell, size = self.interval.estimate < 1, abs(math.log(self.interval.estimate))
-        of_own, of_base = ({*one} & {"environment", "knobs"} for one in self.differences)
+        of_own, of_base = ({kind for kind, _ in one} & {"environment", "knobs"} for one in self.differences)
         blame = None  # is it the condition?
         if bool(of_own) != bool(of_base):
             blame = bool(of_own)
-        elif self.before.host == self.after.host:  # seconds of one host can be compared, but for its drift
+        elif self.before.host == self.after.host != "":  # seconds of one host can be compared, but for its drift
             for drift in (self.drift, 0.0):
                 own, base = ((move - drift) * (1 if fell else -1) for move in self.moves.values())
                 if blame is None and max(own, -base) > 3 / 4 * size:  # of what is seen
@@ -111,7 +113,7 @@ class Diff:
     @property
     def together(self) -> float | None:
         """How many times as long all conditions take now, in the middle, on the hosts that both sides have."""
-        drifts = [one.drift for one in self.changes if one.before.host == one.after.host]
+        drifts = [one.drift for one in self.changes if one.before.host == one.after.host != ""]
         return math.exp(float(np.median(drifts))) if drifts else None
 
     def fails(self, on: str | None) -> bool:
@@ -122,49 +124,39 @@ class Diff:
         return on == "changed" and bool(self.changed)
 
 
-def compare(one: str, other: str, margin: float = MARGIN) -> Diff:
+def compare(one: str, other: str) -> Diff:
     """Compare two sides: a folder, or FOLDER@host=NAME, @date=FROM..TO, @environment=NAME or @PACKAGE=VERSION."""
-    return of_ratios(read_side(one), read_side(other), (one, other), margin)
+    return of_ratios(read_side(one), read_side(other), (one, other))
 
 
-def of_ratios(
-    one: Iterable[Ratio], other: Iterable[Ratio], names: tuple[str, str] = ("before", "after"), margin: float = MARGIN
-) -> Diff:
+def of_ratios(one: Sequence[Ratio], other: Sequence[Ratio], names: tuple[str, str] = ("before", "after")) -> Diff:
     """Compare the ratios of two sides, each host with itself, or the only host of one with the only of the other."""
-    environments = "@environment=" in names[0] and "@environment=" in names[1]
-    sides = [_by_task(ratios, environments) for ratios in (one, other)]
+    without = {"environment"} if all("@environment=" in name for name in names) else set[str]()
+    sides = [_by_task(ratios, without) for ratios in (one, other)]
     changes, unclear = [], []
     for task in sides[0].keys() & sides[1].keys():
         before, after = (side[task] for side in sides)
-        hosts = [(host, host) for host in before if host in after]
-        if not hosts and len(before) == len(after) == 1:
-            hosts = [(next(iter(before)), next(iter(after)))]
+        only = [*zip(before, after, strict=True)] if len(before) == len(after) == 1 else []
+        hosts = [(host, host) for host in before if host in after] or only
         if not hosts:
-            unclear.append(f"{_title(next(iter(after.values())))}: of {', '.join(before)}; and of {', '.join(after)}")
-        changes += [_change(before[mine], after[its], margin) for mine, its in hosts]
-    lone = [[_title(one) for task in a.keys() - b.keys() for one in a[task].values()] for a, b in (sides, sides[::-1])]
+            unclear.append(f"{next(iter(after.values()))}: of {', '.join(before)}; and of {', '.join(after)}")
+        changes += [_change(before[mine], after[its]) for mine, its in hosts]
+    lone = [[str(one) for task in a.keys() - b.keys() for one in a[task].values()] for a, b in (sides, sides[::-1])]
     return Diff(names, _benjamini_hochberg(changes), [sorted(one) for one in lone], sorted(unclear))
 
 
 def read_side(side: str) -> list[Ratio]:
     """The ratios of a side; a BenchlibError where there are none."""
     name, *clauses = side.split("@")
-    folder = Path(name)
-    if not (folder / "measurements").is_dir():
-        raise BenchlibError(f"{side}: {folder} is no folder of results: give FOLDER or FOLDER@host=NAME")
-    rows = [m for m in Store(folder / "measurements").all() if m.kind == "comparison"]
+    if not Path(name, "measurements").is_dir():
+        raise BenchlibError(f"{side}: {name} is no folder of results: give FOLDER or FOLDER@host=NAME")
+    rows = [m for m in Store(Path(name, "measurements")).all() if m.kind == "comparison"]
     for clause in clauses:
-        what, equals, value = clause.partition("=")
-        if not equals or not value:
-            raise BenchlibError(
-                f"{side}: {clause!r}: give host=NAME, date=FROM..TO, environment=NAME or PACKAGE=VERSION"
-            )
-        rows = _select(rows, what, value)
-        if not rows:
-            raise BenchlibError(f"{side}: no row of a comparison has {clause}")
-    found = ratios(rows)
-    if not found:
-        raise BenchlibError(f"{side}: no comparison with a ratio is there")
+        if not re.fullmatch(r"[^=]+=.+", clause) or not re.fullmatch(rf"(?!date=).*|date={DAY}(\.\.{DAY})?", clause):
+            raise BenchlibError(f"{side}: {clause!r}: give host=NAME, date=2026-11-01..2026-11-28, or PACKAGE=VERSION")
+        rows = _select(rows, *clause.split("=", 1))
+    if not (found := ratios(rows)):
+        raise BenchlibError(f"{side}: no row of a comparison is there that has a ratio")
     return found
 
 
@@ -172,31 +164,23 @@ def _select(rows: list[Measurement], what: str, value: str) -> list[Measurement]
     if what == "host":
         return [m for m in rows if m.machine.get("host") == value]
     if what == "date":
-        first, _, last = value.partition("..")
-        if not re.fullmatch(r"\d{4}-\d\d-\d\d", first) or (last and not re.fullmatch(r"\d{4}-\d\d-\d\d", last)):
-            raise BenchlibError(f"date={value}: give 2026-11-28, or 2026-11-01..2026-11-28")
-        return [m for m in rows if first <= m.started_utc[:10] <= (last or first)]
-    if what == "environment":
-        has = {m.group for m in rows if m.condition.environment == value}
-    else:
-        has = {m.group for m in rows if m.versions.get(what) == value}
-        has -= {m.group for m in rows if m.versions.get(what, value) != value}
-    return [m for m in rows if m.group in has]
+        first, last = value[:10], value[-10:]
+        return [m for m in rows if first <= m.started_utc[:10] <= last]
+    has = {m.group for m in rows if value in (m.versions.get(what), what == "environment" and m.condition.environment)}
+    return [m for m in rows if m.group in has and m.versions.get(what, value) == value]
 
 
 def ratios(rows: Iterable[Measurement]) -> list[Ratio]:
     """The ratios to the baseline in rows of comparisons, for each comparison and host."""
-    groups: dict[tuple[str, str], dict[int, list[Measurement]]] = {}
+    groups: dict[tuple[str, str], list[Measurement]] = {}
     for m in rows:
-        groups.setdefault((m.group, m.machine.get("host", "")), {}).setdefault(m.repetition, []).append(m)
+        groups.setdefault((m.group, m.machine.get("host", "")), []).append(m)
     found = []
-    for (group, host), repetitions in groups.items():
-        pairs: dict[Condition, list[tuple[Measurement, Measurement]]] = {}
-        for together in repetitions.values():
-            bases = [m for m in together if m.role == "baseline" and m.ok]
-            for base, m in ((base, m) for base in bases for m in together if m.role == "condition" and m.ok):
-                pairs.setdefault(m.condition, []).append((base, m))
-        for condition, measured in pairs.items():
+    for (group, host), own in groups.items():
+        conditions = [*dict.fromkeys(m.condition for m in sorted(own, key=lambda m: m.role != "baseline"))]
+        comparison = Comparison(conditions, own, {}, 0.0, 0.0, 0, 0.0)
+        for condition in conditions[1:]:
+            measured = comparison.pairs(conditions[0], condition)
             timed = [(seconds_by_round(base), seconds_by_round(m)) for base, m in measured]
             logs = [log_ratios(*pair) for pair in timed]
             if any(logs):
@@ -208,61 +192,41 @@ def ratios(rows: Iterable[Measurement]) -> list[Ratio]:
     return found
 
 
-def _about(m: Measurement) -> dict[str, Any]:
-    """What a process was made of: all that a change can come from."""
-    return {
+def _about(m: Measurement) -> dict[tuple[str, str], str]:
+    """What a process was made of, by kind and name: all that a change can come from."""
+    kinds = {
         "environment": {"environment": m.condition.environment, **m.packages, **m.versions},
-        "knobs": {**m.knobs, **m.inherited, **{name: str(value) for name, value in m.settings.items()}},
-        "machine": {name: str(value) for name, value in m.machine.items() if name != "host"},
-        "code": {"commit": m.commit, "code of the measuring": m.code},
+        "knobs": {**m.knobs, **m.inherited, **m.settings},
+        "machine": {name: value for name, value in m.machine.items() if name != "host"},
+        "code": {"commit": m.commit, "code that measures": m.code},
     }
+    return {(kind, name): str(value) for kind, of in kinds.items() for name, value in of.items()}
 
 
-def _differing(before: dict[str, Any], after: dict[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
-    """By kind, the names whose values differ, with both values."""
-    found = {}
-    for kind in before:
-        one, other = before[kind], after[kind]
-        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-        if names:
-            found[kind] = {name: (one.get(name, "none"), other.get(name, "none")) for name in names}
-    return found
-
-
-def _by_task(ratios: Iterable[Ratio], without_environment: bool) -> dict[tuple, dict[str, Ratio]]:
+def _by_task(ratios: Sequence[Ratio], without: set[str]) -> dict[tuple, dict[str, Ratio]]:
     """The ratios by what is compared and by host; of several that a host has the last, which nothing is pooled with."""
-    every = list(ratios)
-    companions: dict[tuple[str, str], set[str]] = {}
-    for one in every:
-        companions.setdefault((one.group, one.host), set()).add(_identity(one.condition, without_environment))
+    beside: dict[tuple[str, str], set[str]] = {}
+    for one in ratios:
+        beside.setdefault((one.group, one.host), set()).add(one.condition.model_dump_json(exclude=without))
     found: dict[tuple, dict[str, Ratio]] = {}
-    for one in every:
-        both = [_identity(condition, without_environment) for condition in (one.condition, one.baseline)]
-        task = (*both, *sorted(companions[one.group, one.host]))
-        found.setdefault(task, {})[one.host] = one
+    for one in ratios:
+        both = (each.model_dump_json(exclude=without) for each in (one.condition, one.baseline))
+        found.setdefault((*both, *sorted(beside[one.group, one.host])), {})[one.host] = one
     return found
 
 
-def _identity(condition: Condition, without_environment: bool) -> str:
-    return condition.model_dump_json(exclude={"environment"} if without_environment else None)
-
-
-def _title(one: Ratio) -> str:
-    return f"{one.condition} / {one.baseline}"
-
-
-def _change(before: Ratio, after: Ratio, margin: float) -> Change:
+def _change(before: Ratio, after: Ratio) -> Change:
     """The ratio of two ratios of independent processes, by Welch."""
     sides = [np.array(one.logs) for one in (before, after)]
     move, few = float(sides[1].mean() - sides[0].mean()), min(map(len, sides))
-    if few < FEW:
+    if few < 2:
         return Change(before, after, Interval(math.exp(move), processes=few), math.nan)
     parts = [float(side.var(ddof=1)) / len(side) for side in sides]
     error = math.sqrt(sum(parts))
     by_side = sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
     free = max(1.0, sum(parts) ** 2 / max(by_side, 1e-300))
     half = float(special.stdtrit(free, (1 + CONFIDENCE) / 2)) * error
-    beyond = abs(move) - math.log1p(margin)
+    beyond = abs(move) - math.log1p(MARGIN)
     p = float(special.stdtr(free, -beyond / error)) if error else float(beyond <= 0)
     interval = Interval(math.exp(move), math.exp(move - half), math.exp(move + half), few)
     return Change(before, after, interval, p)

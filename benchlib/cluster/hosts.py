@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +15,6 @@ from benchlib.progress import say
 from benchlib.provenance import machine
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")  # another one on every machine, and the same in its containers
-FOLDER = "hosts"  # in a folder of results: a file for each host that has measured there
-
 TRIES = 40
 
 
@@ -30,21 +26,22 @@ def name() -> str:
 @contextmanager
 def hold_name(folder: Path) -> Iterator[None]:
     """Hold this host's name in a folder of results while it measures; refuse that of another live machine."""
-    path = folder / FOLDER / f"{hashlib.sha256(name().encode()).hexdigest()[:16]}.json"
+    path = folder / "hosts" / f"{hashlib.sha256(name().encode()).hexdigest()[:16]}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not any(path.parent.glob("*.json")) and any(folder.glob("measurements/*.parquet")):
+    if not any(path.parent.glob("*.lock")) and any(folder.glob("measurements/*.parquet")):
         say(f"{folder}: its results have no host, they are older: they stay, and what is asked for is measured again")
+    own = f"{name()}, {machine.read(BOOT)}"
     with open(path, "a+", encoding="utf-8") as file:
-        own = {"host": name(), "machine": machine.read(BOOT)}
         for _ in range(TRIES):
             if _lock(file, fcntl.LOCK_EX):
                 file.truncate(0)
-                file.write(json.dumps(own))
+                file.write(own)
                 file.flush()
             if shared := _lock(file, fcntl.LOCK_SH):
                 break
             time.sleep(0.05)  # another process writes it
-        if not shared or _read(file) != own:
+        file.seek(0)
+        if not shared or file.read() != own:
             what = f"{path}: another machine that is at work there has the name {name()!r}, too"
             raise BenchlibError(f"{what}: set {machine.HOST} to a name of its own on each of the two")
         yield
@@ -53,17 +50,9 @@ def hold_name(folder: Path) -> Iterator[None]:
 def _lock(file: TextIO, how: int) -> bool:
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
     except OSError as error:
+        if isinstance(error, BlockingIOError):
+            return False
         why = f"cannot be locked ({error.strerror}), and that keeps hosts apart"
         raise BenchlibError(f"{file.name}: {why}: choose a file system with locks with --outputs") from None
     return True
-
-
-def _read(file: TextIO) -> dict[str, str]:
-    file.seek(0, os.SEEK_SET)
-    try:
-        return json.loads(file.read())
-    except ValueError:  # it is being written
-        return {}
