@@ -48,7 +48,6 @@ class Cluster:
         self.daemons[name] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def kill(self, name: str) -> None:
-        """Kill a daemon, and all that it has started."""
         for line in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
                 own = line.read_bytes()  # of a job there, in this folder

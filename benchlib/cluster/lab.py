@@ -71,7 +71,7 @@ class Lab(here.Lab):
         """As the base's; on an engine each comparison gets as much of the time: minutes are those of one machine."""
         if not self.executor:
             return super().sharpen(until, tell)
-        budget_s = max(0.0, until - time.monotonic()) / max(1, len(self._sent))
+        budget_s = max(1.0, (until - time.monotonic()) / max(1, len(self._sent)))
         self._measure_all([(one | {"plan": one["plan"] | {"budget_s": budget_s}}, own) for one, own in self._sent])
 
     def train(self, conditions: list[Condition], *, seeds: list[int], epochs: int, **more: Any) -> TrainingRuns:
