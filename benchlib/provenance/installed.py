@@ -51,11 +51,11 @@ def packages(framework: str, workload: str | None = None, environment: str = DEF
 
 def require_versions(framework: str, environment: str, imported: Mapping[str, str]) -> None:
     """Raise a BenchlibError if a worker has imported another version than :func:`versions` said, once, before."""
-    known = versions(framework, environment)
+    known, own = versions(framework, environment), implementation(framework, environment)
     for name, version in imported.items():
         if name in known and not known[name].startswith("file ") and not _is_same(version, known[name]):
-            what = f"framework {implementation(framework, environment)!r}: a worker has imported {name} {version}, but "
-            raise BenchlibError(f"{what}{known[name]} was there before; restart the notebook's kernel (or program)")
+            both = f"a worker has imported {name} {version}, but {name} {known[name]} was there before"
+            raise BenchlibError(f"framework {own!r}: {both}; restart the notebook's kernel (or this program)")
 
 
 def compiler(condition: Condition) -> dict[str, str]:
