@@ -25,8 +25,7 @@ from benchlib.progress import say
 from benchlib.scratch import replace_file
 from benchlib.shown import Shown
 
-FORMAT = 11
-"""The format of the parquet files; another one is refused by name."""
+FORMAT = 11  # of the parquet files; another one is refused by name
 
 Document = TypeVar("Document", bound=BaseModel)
 Found = TypeVar("Found")
@@ -164,8 +163,7 @@ _SCHEMA = pa.schema(
         },
     }
 )
-_SHA256 = b"sha256"
-"""In the metadata of a parquet file: the digest of its rows."""
+_SHA256 = b"sha256"  # in the metadata of a parquet file: the digest of its rows
 
 
 def digest(content: Any) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import benchlib
+from benchlib.cluster import commands as cluster
 from benchlib.errors import REMEDIES, BenchlibError, require_package, write_error
 from benchlib.matching.options import COMMANDS, OPTIONS
 from benchlib.report.pdf import PAPERS
@@ -94,6 +95,7 @@ def run(given: argparse.Namespace) -> int:
     """
     from benchlib.suite import runs
 
+    cluster.use(given.on)
     return runs.run(given.profile, given.outputs, given.minutes)
 
 
@@ -234,6 +236,7 @@ def _minutes(text: str) -> float:
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
+    **cluster.OPTIONS,
     "--plugins": {
         "type": Path,
         "action": "append",
@@ -257,7 +260,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 _COMMANDS = {
-    run: "--profile --outputs --minutes",
+    run: "--profile --outputs --minutes --on",
     report: "--profile --outputs",
     **COMMANDS,
     devices: "",
@@ -266,6 +269,7 @@ _COMMANDS = {
     trace: "file number --outputs",
     appendix: "--profile --outputs --appendix --paper",
     clean: "--profile --outputs --all --yes",
+    **cluster.COMMANDS,
 }
 
-_ALONE = (devices, environment)  # which do without the packages of the extra ``suite``
+_ALONE = (devices, environment, *cluster.COMMANDS)  # which do without the packages of the extra ``suite``

@@ -42,8 +42,7 @@ from benchlib.stats.comparison import MARGIN, Comparison, describe_widest, most_
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.workloads import load
 
-MEASURES_VARIABLE = "BENCHLIB_MEASURES"
-"""Says how much a lab measures where its caller does not: see :class:`Measures`."""
+MEASURES_VARIABLE = "BENCHLIB_MEASURES"  # how much a lab measures where its caller does not say: see :class:`Measures`
 
 
 class Measures(Enum):

@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-OWNED = ".owned"
-"""The file in each folder that its owner holds locked."""
+OWNED = ".owned"  # the file in each folder that its owner holds locked
 
 _locks: dict[Path, int] = {}  # of the folders that are this process's
 

@@ -17,13 +17,13 @@ import pandas as pd
 
 import benchlib.reprs  # noqa: F401  (results show themselves)
 from benchlib import caveats, data, latex, manifest, metrics, tables, tensorboard, workloads
+from benchlib.cluster.lab import Lab, why_absent
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError, quote
-from benchlib.lab import Lab
 from benchlib.parameter_types import Settings
-from benchlib.runner import availability, preflight
+from benchlib.runner import preflight
 from benchlib.runner.interrupt import one_interrupt
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.timer_check import SyncCheck
@@ -116,7 +116,7 @@ class Study:
             condition, why = None, f"{workload}, of which it has no file"
             if not optional or framework in workloads.load(workload).frameworks():
                 condition = _condition({"workload": workload, **own, **choices})
-                why = optional and availability.why_absent(framework, condition.device, condition.environment)
+                why = optional and why_absent(framework, condition.device, condition.environment)
             if why:
                 self._absent[f"Not measured in {tables.spelled(framework)}: {why}."] = None
             elif condition is not None:

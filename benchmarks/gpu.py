@@ -3,6 +3,7 @@
     python benchmarks/gpu.py --output FOLDER [--wheels FOLDER] [--minutes 8] [--commit HASH]
     python benchmarks/gpu.py --output FOLDER --cpu                  # the same at small sizes, to try this script
     python benchmarks/gpu.py --report FOLDER/gpu.jsonl --output DOCS   # elsewhere: gpu.md
+    python benchmarks/gpu.py --rows FOLDER/gpu.jsonl --output RESULTS  # elsewhere: for benchlib merge
 
 It installs nothing and needs no network: benchlib is imported from this checkout, and packages that the interpreter
 lacks (pydantic) are unpacked from a folder of wheels. Every part is a process with a time limit, killed with all that
@@ -478,6 +479,33 @@ def report(file: Path, output: Path) -> None:
     (output / "gpu.md").write_text("\n".join(page) + "\n", encoding="utf-8")
 
 
+def rows(file: Path, output: Path) -> None:
+    """Write a visit's measurements as a folder of results, for ``benchlib merge``. Those without a host are of its
+    commit: they have keys of their own, and are in an interval with no other row.
+    """
+    from benchlib import Condition
+    from benchlib.cache import Measurement, Store
+    from benchlib.runner.jobs import key
+
+    lines, files = read(file), dict[str, list[Measurement]]()
+    commit = next((one.get("commit") for one in lines if one.get("kind") == "visit"), None) or "an unknown commit"
+    for value in (one["value"] for one in lines if one.get("kind") == "measurement"):
+        known = {name: one for name, one in value.items() if name in Measurement.model_fields}
+        m = Measurement.model_validate({**known, "condition": Condition(**value["condition"])})
+        if not m.machine.get("host"):
+            m.machine["host"] = f"a visit at {commit}"
+            m.group, m.file = (key(visit=commit, was=was) for was in (m.group, m.file))
+        files.setdefault(m.file, []).append(m)
+    (output / "measurements").mkdir(parents=True, exist_ok=True)
+    for measured in files.values():
+        Store(output / "measurements").save(measured)
+    for value in (one["value"] for one in lines if one.get("kind") == "certificate"):
+        if value.get("file"):
+            (output / "certificates").mkdir(exist_ok=True)
+            place = output / "certificates" / f"{value['file']}.json"
+            place.write_text(json.dumps(value, indent=2), encoding="utf-8")
+
+
 def _worst(certificate: Any) -> list[str]:
     worst = {check.name: check.worst for check in certificate.checks}
     why = certificate.reason or "; ".join(f"{check.name}: {check.why}" for check in certificate.checks if not check.ok)
@@ -505,13 +533,16 @@ def main() -> None:
     parser.add_argument("--commit", default="", help="of this checkout, where there is no git")
     parser.add_argument("--cpu", action="store_true", help="try it on the CPU, at small sizes")
     parser.add_argument("--report", type=Path, metavar="FILE", help="make the report of a visit")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="write a visit's file as a folder of results")
     parser.add_argument("--only", help="names that parts begin with, such as describe,compare (default: all)")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="take certificates of an earlier visit's file")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     arguments.output = arguments.output.resolve()
-    if arguments.report:
+    if arguments.rows:
+        rows(arguments.rows, arguments.output)
+    elif arguments.report:
         report(arguments.report, arguments.output)
     elif arguments.part:
         work(arguments)

@@ -224,6 +224,9 @@ def test_scaling_combines_independent_intervals_and_wants_more_than_two() -> Non
     assert found("C7", scaling=four).verdict == REPRODUCED
     weak = [group(who, 4, (50, 55), 256) for who in (PYTORCH, GRAPH)]
     assert len(found("C7", scaling=[*four, *weak]).cases) == 2, "strong scaling is not set against weak"
+    apart = [four[0] | {"host": "n1"}, four[1] | {"host": "n2"}]
+    assert not found("C7", scaling=apart).cases, "nothing is divided by what another host measured"
+    assert found("C7", scaling=[one | {"host": "n1"} for one in four]).verdict == REPRODUCED
     older = {"subject": "pytorch torch-2.9 eager tuned", "environment": "torch-2.9"}
     every = found("C7", scaling=[*four, group(PYTORCH, 4, (94, 99)) | older])
     assert sorted(every.bears) == [CONTRADICTS, SUPPORTS], "every subject of the two"

@@ -71,7 +71,7 @@ def test_importing_benchlib_imports_nothing_else():
 
 
 def test_the_core_imports_without_what_extras_bring():
-    assert _said(IMPORTED_ALONE, *_modules_of_extras()).strip() == "benchlib.lab"
+    assert _said(IMPORTED_ALONE, *_modules_of_extras()).strip() == "benchlib.cluster.lab"
 
 
 def test_public_names_are_offered_and_others_are_not_there():

@@ -23,13 +23,14 @@ ROOMS = {
     "suite and report": (2034, "suite report tensorboard"),
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),
+    "cluster": (900, "cluster"),
     "matching": (1139, "matching"),
 }
 """By room its lines at most, and its modules and folders."""
 
 WITHOUT = {"frameworks", "workloads"}
 TESTS = 18685
-NEW = 576  # of the 1,500 granted for then and now, many machines and a user's own model
+NEW = 1176  # of the 1,500 granted for then and now, many machines and a user's own model
 
 
 def lines(path: Path) -> int:

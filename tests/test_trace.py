@@ -78,7 +78,7 @@ def test_a_figure_is_known_by_its_bytes_and_one_that_was_changed_by_its_name(res
 
 def test_a_measurement_says_what_no_longer_matches(results: Path) -> None:
     (source,) = trace.sources(["aa11"], results)
-    for word in ("code has changed", "other versions: ", "another machine: cpu none"):
+    for word in ("code has changed", "other versions: ", "another machine: host none"):
         assert word in source.verdict, source.verdict
     assert len(source.says) == 3
 

@@ -81,7 +81,7 @@ def _pairs(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """Rows of one query over those of another that match."""
     each = ([row for _, row in _query(rows, query).iterrows()] for query in (part.one, part.over))
     for one, other in itertools.product(*each):
-        if one[part.match].equals(other[part.match]):
+        if one[["host", *part.match]].equals(other[["host", *part.match]]):
             yield _ratio_case(claim, part, _divide(_interval(one), _interval(other)), [one, other])
 
 
@@ -89,7 +89,7 @@ def _crossings(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """The ratios of each operator at both ends of its sizes; and which of two crosses first."""
     (late, early), ordered = claim.rule.crosses, False
     rows = rows.assign(passes=tidy.hyperparameter(rows, "passes")).sort_values(["parameters", "million_multiply_adds"])
-    for (passes, who), of_all in rows.groupby(["passes", "subject"], sort=False):
+    for (passes, who, _), of_all in rows.groupby(["passes", "subject", "host"], sort=False, dropna=False):
         sizes: dict[str, pd.DataFrame] = {}
         for operator, own in of_all.groupby("workload", sort=False):
             few, many = own.iloc[0], own.iloc[-1]
@@ -129,7 +129,7 @@ def _maximum(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """For each subject with at least three values of a column: is the best inside, and near the published best?"""
     rule, words, x = claim.rule, part.by.replace("_", " "), part.by
     theirs, fine = _neighbours(rule.tried, rule.best), []
-    for _, own in rows.groupby("subject", sort=False):
+    for _, own in rows.groupby(["subject", "host"], sort=False, dropna=False):
         if len(own) < 3:
             continue
         own = own.sort_values(x).set_index(x, drop=False)
@@ -214,7 +214,7 @@ def _select_rows(part: Query, frames: Mapping[str, pd.DataFrame], then: dict[str
     rows, sides = frame[frame["quantity"] == part.quantity], ["", "baseline_"]
     old = {name for one in sources().values() for name in one.then.values()}
     if part.over and part.quantity in tidy.RATIOS:
-        own, sides = rows.drop_duplicates(["part", *part.match]), [""]
+        own, sides = rows.drop_duplicates(["part", "host", *part.match]), [""]
         who = {name: own[f"baseline_{name}"] for name in [*tidy.SUBJECT, "subject"]}
         rows = pd.concat([rows, own.assign(**who, estimate=1.0, low=1.0, high=1.0, files=None)])
     for side in sides:

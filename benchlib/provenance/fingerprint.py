@@ -22,11 +22,10 @@ PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 
 FOLDERS = ("worker", "data", "runner")
 
-NUMBERS = (
+NUMBERS = (  # modules behind every number, beside those folders
     *("__init__", "errors", "metrics", "frameworks/__init__", "frameworks/_work", "workloads/__init__"),
     *("provenance/accelerators", "provenance/npu_smi", "provenance/nvml"),
 )
-"""Modules behind every number beside those folders."""
 
 MODELS = {"frameworks": frameworks, "workloads": workloads}
 
@@ -98,8 +97,7 @@ class Unchanged:
         return {name: _hash(path) for name, path in (self._files | of_workers).items()}
 
 
-_loaded: dict[str, str] = {}
-"""Hashes of modules that this process has imported, as of the first time that it was asked for."""
+_loaded: dict[str, str] = {}  # hashes of modules that this process has imported, as of when it was first asked
 
 
 def _files(package: ModuleType, name: str) -> dict[str, Path]:

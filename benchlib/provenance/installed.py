@@ -51,13 +51,11 @@ def packages(framework: str, workload: str | None = None, environment: str = DEF
 
 def require_versions(framework: str, environment: str, imported: Mapping[str, str]) -> None:
     """Raise a BenchlibError if a worker has imported another version than :func:`versions` said, once, before."""
-    known = versions(framework, environment)
+    known, own = versions(framework, environment), implementation(framework, environment)
     for name, version in imported.items():
         if name in known and not known[name].startswith("file ") and not _is_same(version, known[name]):
-            raise BenchlibError(
-                f"framework {implementation(framework, environment)!r}: a worker has imported {name} {version}, but "
-                f"{name} {known[name]} was there before; restart the notebook's kernel (or this program)"
-            )
+            both = f"a worker has imported {name} {version}, but {name} {known[name]} was there before"
+            raise BenchlibError(f"framework {own!r}: {both}; restart the notebook's kernel (or this program)")
 
 
 def compiler(condition: Condition) -> dict[str, str]:
@@ -99,9 +97,8 @@ def _imported_modules(framework: str, workload: str | None = None) -> list[str]:
 
 def _is_same(one: str, other: str) -> bool:
     """Versions that differ in their spelling only, or in a build that just one of them names (``+cpu``)."""
-    one, other = (
-        [re.findall(r"[a-z]+|[1-9]\d*|0(?!\d)", part) for part in text.lower().split("+")] for text in (one, other)
-    )
+    part = r"[a-z]+|[1-9]\d*|0(?!\d)"
+    one, other = ([re.findall(part, each) for each in text.lower().split("+")] for text in (one, other))
     return one[0] == other[0] and (one[1:] == other[1:] or len(one) != len(other))
 
 

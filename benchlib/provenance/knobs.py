@@ -20,9 +20,7 @@ from benchlib.validation import Strict
 if TYPE_CHECKING:
     import pandas as pd
 
-
-TUNED, ALWAYS, GATE = "tuned", "always", "gate"
-"""The times when a knob is set: in lane ``tuned``, in both lanes, in the equivalence gate's workers only."""
+TUNED, ALWAYS, GATE = "tuned", "always", "gate"  # when a knob is set: in that lane, in both, in the gate's workers only
 
 
 class Knob(Strict):
@@ -50,11 +48,8 @@ class Knob(Strict):
         return not self.convolutions_only or any(len(one.shape) >= 4 for one in weights)  # of a convolution's kernel
 
 
-SCRATCH = "{scratch}"
-"""In a knob's value: the worker's own scratch directory, empty at its start."""
-
-CORES = "{cores}"
-"""In a knob's value: how many cores benchlib may use, which its workers get."""
+SCRATCH = "{scratch}"  # in a knob's value: the worker's own scratch directory, empty at its start
+CORES = "{cores}"  # in a knob's value: how many cores benchlib may use, which its workers get
 
 _MALLOC = {"devices": ("cpu",), "source": "glibc manual, 'Memory Allocation Tunables'"}
 
@@ -119,8 +114,7 @@ SHARED = (
 
 UNDECLARED = {  # reason and source
     "OMP_NUM_THREADS": (
-        "the condition asks for so many threads: OpenMP's limit, and the worker is bound to as many cores "
-        "(MindSpore's own thread pool heeds the binding only)",
+        "as the condition asks; the worker is bound to as many cores, too (all that MindSpore's own pool heeds)",
         "OpenMP specification",
     ),
     env_vars.WORKER_PATH: ("the user has workers import from these folders, too", "the environment of who measured"),

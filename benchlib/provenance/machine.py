@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import re
@@ -12,38 +13,48 @@ from typing import Any
 
 import psutil
 
+from benchlib.errors import BenchlibError, quote
 from benchlib.provenance import npu_smi, nvml
 
-OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-"""The system's files that name the control groups of a process, and the folder where these are mounted."""
+HOST = "BENCHLIB_HOST"  # a name for this host, where nothing else tells it from others
+OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")  # of a process, and where they are mounted
 
 
 @functools.cache
 def describe() -> dict[str, Any]:
     """The machine in words and numbers, for a report."""
-    about_cpu = read(Path("/proc/cpuinfo"))
+    about_cpu, npus = read(Path("/proc/cpuinfo")), npu_smi.npus()
     cpu = re.search(r"^model name\s*:\s*(.+)$", about_cpu, re.MULTILINE)
-    return {
+    about = {
         "cpu": cpu[1] if cpu else platform.processor(),
         "cores": len(cpus()),
         "cpu_quota": min((quota for _, quota in quotas()), default=None),  # in cores; a container's, a batch system's
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "gpus": [f"{gpu['name']}, {_mib(gpu['memory_mib'])}, driver {gpu['driver']}" for gpu in nvml.gpus()],
-        "npus": [
-            f"Ascend {one['name'].removeprefix('Ascend')}, {_mib(one['memory_total_mib'])}" for one in npu_smi.npus()
-        ],
+        "npus": [f"Ascend {one['name'].removeprefix('Ascend')}, {_mib(one['memory_total_mib'])}" for one in npus],
         "cann": npu_smi.cann(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "virtual": "hypervisor" in about_cpu,
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "huge_pages": _first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
     }
+    return {"host": _host(about), **about}
+
+
+def _host(about: dict[str, Any]) -> str:
+    """The name by ``HOST``, else hostname and a hash of it, machine-id and hardware; with the CPU quota, if any."""
+    named, quota = os.environ.get(HOST), about["cpu_quota"]
+    if named and not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", named):
+        raise BenchlibError(f"{HOST}: {quote(named)}: give letters, digits and . _ -, 64 of them at most")
+    parts = [read(Path("/etc/machine-id")), platform.node(), about["cpu"], os.cpu_count(), about["memory_gib"]]
+    name = named or f"{platform.node()}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
+    return f"{name}, {quota:g} cores at most" if quota else name
 
 
 def identity(device: str) -> dict[str, Any]:
     """The parts of the machine that a measurement on ``device`` depends on: a part of its key."""
     of_device = {"cuda": ("gpus",), "npu": ("npus", "cann")}.get(device, ())
-    names = ("cpu", "cores", "cpu_quota", "memory_gib", "governor", "huge_pages", *of_device)
+    names = ("host", "cpu", "cores", "cpu_quota", "memory_gib", "governor", "huge_pages", *of_device)
     return {name: describe()[name] for name in names}
 
 
@@ -85,4 +96,4 @@ def _mib(size: float | None) -> str:
 
 
 def _first_line(path: str) -> str:
-    return (read(Path(path)).splitlines() or ["unknown"])[0]
+    return read(Path(path)).partition("\n")[0] or "unknown"

@@ -22,8 +22,9 @@ def controls(results: Results) -> pd.DataFrame:
 
 
 def resolution(results: Results) -> HTML:
-    """Show the A/A of each notebook: the shares that include 1 and that are within the margin, and the widths."""
-    rows = [{"notebook": name, **summarise(own)} for name, own in controls(results).groupby("notebook", sort=False)]
+    """Show the A/A of each notebook and host: the shares that include 1 and are within the margin, and the widths."""
+    groups = controls(results).fillna({"host": ""}).groupby(["notebook", "host"], sort=False)
+    rows = [{"notebook": name, "host": host, **summarise(own)} for (name, host), own in groups]
     caption = (
         "The baseline against itself (A/A). About 19 of 20 intervals should include 1. A difference that is smaller "
         "than the half width cannot be seen. A ratio whose interval lies within a margin of 1 is called the same."
@@ -34,10 +35,9 @@ def resolution(results: Results) -> HTML:
 def summarise(rows: pd.DataFrame) -> dict[str, Any]:
     """Summarise some A/A."""
     half = 50 * (rows["high"] - rows["low"]) / rows["estimate"]
-    includes_1 = ((rows["low"] <= 1) & (rows["high"] >= 1)).sum()
     return {
         "comparisons": len(rows),
-        "A/A interval includes 1": f"{includes_1} of {len(rows)}",
+        "A/A interval includes 1": f"{((rows['low'] <= 1) & (rows['high'] >= 1)).sum()} of {len(rows)}",
         "within the margin of 1": f"{is_within(rows['low'], rows['high'], rows['margin']).sum()} of {len(rows)}",
         "half_width_median": half.median(),
         "half_width_largest": half.max(),

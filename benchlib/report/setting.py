@@ -14,8 +14,8 @@ from benchlib.report.load import Results, join_distinct
 
 
 def places(results: Results) -> list[str]:
-    """Return each machine that something was measured on, in a line."""
-    return [*dict.fromkeys(_place(m.machine) for m in results.measured)]
+    """Return each host that something was measured on, in a line."""
+    return [*dict.fromkeys(f"{m.machine.get('host', 'a host')}: {_place(m.machine)}" for m in results.measured)]
 
 
 def machine(results: Results) -> HTML:

@@ -1,7 +1,4 @@
-"""A comparison: conditions measured together against a baseline, with the baseline against itself as a control (A/A).
-
-Everything here is derived from measurements on disk; nothing is measured.
-"""
+"""Conditions measured together against a baseline, and the baseline against itself as a control (A/A)."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ from benchlib.stats.validity import DIFFERENT, MOST, NOT_CHECKED, disturbed_roun
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SLOWS_DOWN, DISTURBED = "slows down", "disturbed"
 MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
-NO_RATIO = {MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED}
-"""Verdicts where there is no ratio."""
+NO_RATIO = {MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED}  # verdicts: there is none
 
 SHARED = "shared time spent"  # why a comparison ended that has no budget of its own: the report's clock went on
 

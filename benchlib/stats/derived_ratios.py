@@ -22,8 +22,7 @@ from benchlib.stats.intervals import geometric_interval, mean_interval
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.worker.batches import Batches
 
-HIGHER, LOWER = "higher", "lower"
-"""Verdicts on a difference; the third is ``comparison.NO_DIFFERENCE``."""
+HIGHER, LOWER = "higher", "lower"  # verdicts on a difference; the third is ``comparison.NO_DIFFERENCE``
 
 
 def pair_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:

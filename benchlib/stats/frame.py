@@ -34,12 +34,11 @@ IMPOSSIBLE = "not possible here"  # a condition that its framework refuses
 
 DIVERGED, NOT_REPORTED, LESS_WORK = "diverged", "not reported by the driver", "less work, and faster than possible"
 
-WHYS = (
+WHYS = (  # why a row has no number
     *(MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED),
     *(IMPOSSIBLE, NOT_REACHED, DIVERGED, NOT_REPORTED, LESS_WORK),
     *(AT_ONCE, NEVER, NOT_SHOWN),
 )
-"""Why a row has no number."""
 
 COMPARISON, TRAINING = "comparison", "training"
 
@@ -106,9 +105,10 @@ _CHOICES = {
     "million_multiply_adds": pa.float64(),  # of a forward pass; missing: the workload does not say
 }
 
-SCHEMA = pa.schema(
+SCHEMA = pa.schema(  # the columns of the frame, with their types; missing values are null
     {
         "notebook": pa.string(),
+        "host": pa.string(),  # that all of the row was measured on; missing: from before hosts were recorded
         "task": pa.string(),  # the notebook's name for it, for display only
         "part": pa.int64(),  # the place of the comparison, or of the training runs, among those of the notebook
         "kind": pa.string(),  # of the measurement: comparison or training
@@ -141,13 +141,9 @@ SCHEMA = pa.schema(
         "files": pa.string(),  # keys of the measurements, a space between them
     }
 )
-"""The columns of the frame, with their types; missing values are null."""
 
-NO_CONTROL = dict.fromkeys(("control", "control_low", "control_high", "control_why"))
-"""The columns of a row that the A/A control of its comparison is not about."""
-
-SUBJECT = ["framework", "environment", "mode", "precision", "lane"]
-"""The columns that name the measured subject; workload, device and sizes name its task."""
+NO_CONTROL = dict.fromkeys(("control", "control_low", "control_high", "control_why"))  # where the A/A says nothing
+SUBJECT = ["framework", "environment", "mode", "precision", "lane"]  # columns that name what is measured, not its task
 
 
 def of_rows(rows: Iterable[Mapping[str, Any]], **common: Any) -> pd.DataFrame:
@@ -215,6 +211,7 @@ def of_comparison(
         "half_width_percent": _number(100 * comparison.plan.half_width),
         "ended": comparison.ended,
         "margin": comparison.margin,
+        "host": comparison.host,
     }
     shown = verdict_columns(comparison.verdict(baseline, baseline, "control")[1])
     shown["why"] = columns["control_why"]  # of a baseline that slows down, too: it shows the resolution
@@ -252,7 +249,8 @@ def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **
         counts = {"runs": len(own), "left_out": len(own) - len(drop_disturbed(own))}
         files = {"files": " ".join(dict.fromkeys(own["measurements"]))}
         rows += [{**one, **counts, **files} for one in _training_rows(runs, condition, own)]
-    return of_rows([*rows, *beside], kind=TRAINING, epochs=runs.epochs, threshold=runs.threshold, **common)
+    common |= {"host": runs.host, "epochs": runs.epochs, "threshold": runs.threshold}
+    return of_rows([*rows, *beside], kind=TRAINING, **common)
 
 
 def hyperparameter(frame: pd.DataFrame, name: str) -> pd.Series:

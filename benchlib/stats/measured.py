@@ -10,6 +10,7 @@ import pandas as pd
 
 from benchlib.cache import Measurement
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 
@@ -52,6 +53,14 @@ class Measured(Shown):
     conditions: list[Condition]
     measurements: list[Measurement]
     certificates: dict[str, Proof]  # by condition key
+
+    @property
+    def host(self) -> str | None:
+        """The one host that all of it was measured on; None: nothing is there, or from before hosts were recorded."""
+        hosts = dict.fromkeys(m.machine.get("host") for m in self.measurements)
+        if len(hosts) > 1:
+            raise BenchlibError(f"{self.conditions[0]}: measured on {' and '.join(map(str, hosts))}: a host at a time")
+        return next(iter(hosts), None)
 
     def failures(self) -> pd.DataFrame:
         """A row per condition whose last process failed: label, repetition, failure; workers of the gate included."""

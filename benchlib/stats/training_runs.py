@@ -21,8 +21,7 @@ from benchlib.stats.intervals import Interval, geometric_interval
 from benchlib.stats.measured import Frame, Measured
 from benchlib.stats.validity import DIFFERENT, LOST, MOST, NOT_CHECKED, SAME
 
-NOT_REACHED = "threshold not reached"
-"""Why there is no time to the threshold, or no ratio of two."""
+NOT_REACHED = "threshold not reached"  # why there is no time to the threshold, or no ratio of two
 
 
 @dataclass(frozen=True, repr=False)

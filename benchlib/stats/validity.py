@@ -14,8 +14,7 @@ from benchlib.worker.warmup import SLOWING
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"  # verdicts of certificates
 
 MOST = 0.5  # of the rounds that a ratio is made of: if a larger share is disturbed, there is no ratio
-LOST = 0.1
-"""The share of the seconds of training behind a number: if disturbed blocks lost a larger one, it does not count."""
+LOST = 0.1  # of the seconds of training behind a number: if disturbed blocks lost a larger share, it does not count
 
 
 def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:

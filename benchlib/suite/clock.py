@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchlib import manifest, progress
+from benchlib.cluster.lab import Lab, Measures
 from benchlib.errors import BenchlibError
-from benchlib.lab import Lab, Measures
 from benchlib.stats import planner
 from benchlib.study import Study
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchlib.cluster.lab import require
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, no_such
 from benchlib.notebooks import design, has_design
 from benchlib.parameter_types import DEFAULTS, defaults
-from benchlib.runner import preflight
 from benchlib.study import Study
 
 REPORT = "report"  # becomes report.html and report.pdf
@@ -78,7 +78,7 @@ def plan_notebook(name: str, file: Path | None) -> Planned:
         return Planned(name, notebook)
     try:
         study = design(notebook, file)
-        preflight.require(study.every)
+        require(study.every)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in study.every})}
     except BenchlibError as error:
         text = str(error)

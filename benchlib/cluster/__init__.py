@@ -1,0 +1,1 @@
+"""Many machines: hosts and their names, results that are united and compared, and jobs that other machines measure."""

@@ -1,0 +1,107 @@
+"""Several folders of results as one: each file once, nothing pooled, all or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchlib import manifest
+from benchlib.cache import Measurement, Store
+from benchlib.errors import BenchlibError, write_error
+
+KINDS = ("certificates", "ceilings", "timers", "jobs")  # folders of JSON beside the measurements
+
+
+class _Union:
+    """What goes into the new folder, and what speaks against it."""
+
+    def __init__(self) -> None:
+        self.measured: dict[str, tuple[Path, list[Measurement]]] = {}  # by the key of the file
+        self.others: dict[str, Path] = {}  # by place
+        self.conflicts: list[str] = []
+        self.twice = 0  # files that were in two folders
+
+    def add_folder(self, folder: Path) -> None:
+        store = Store(folder / "measurements")
+        for path in sorted(store.folder.glob("[!.]*.parquet")):
+            self.add(path, store.load(path.stem) or [])
+        for path in (path for kind in KINDS for path in sorted((folder / kind).glob("[!.]*.json"))):
+            before = self.others.setdefault(str(path.relative_to(folder)), path)
+            self.twice += before != path
+            if path.parent.name != "jobs" and before.read_bytes() != path.read_bytes():
+                self.conflicts.append(f"  {before} and {path}: two results of one key")
+
+    def add(self, path: Path, measured: list[Measurement]) -> None:
+        before, rows = self.measured.setdefault(path.stem, (path, measured))
+        if before == path:
+            return
+        broken, broken_before = (any(m.crashed for m in some) for some in (measured, rows))
+        if [m.model_dump_json() for m in rows] == [m.model_dump_json() for m in measured]:  # where nan is nan
+            self.twice += 1
+        elif broken_before and not broken:  # it was measured again
+            self.measured[path.stem] = (path, measured)
+        elif broken_before or not broken:
+            whose = (
+                f"{measured[0].condition}, repetition {measured[0].repetition}, on {measured[0].machine.get('host')}"
+            )
+            self.conflicts.append(f"  {before} and {path}: {whose}: measured twice, with other numbers")
+
+    def find_pooled(self) -> None:
+        """Find rows without a host that two folders have of one comparison: they could be of two machines."""
+        owned = ((path, of) for path, of in self.measured.values() if of and of[0].kind == "comparison")
+        places = {(of[0].group, path.parent) for path, of in owned if not of[0].machine.get("host")}
+        for group, count in Counter(group for group, _ in places).items():
+            if count > 1:
+                where = " and ".join(sorted(str(folder) for its, folder in places if its == group))
+                self.conflicts.append(f"  {where}: comparison {group} is in both, from before hosts were recorded")
+
+
+def merge(sources: Sequence[Path], outputs: Path) -> str:
+    """Unite folders into the new folder ``outputs``; a sentence on it. Conflicts are an error."""
+    if outputs.exists() and (not outputs.is_dir() or any(outputs.iterdir())):
+        raise BenchlibError(f"{outputs}: is there already: name a new folder with --outputs")
+    union = _Union()
+    for source in sources:
+        if not (source / "measurements").is_dir():
+            raise BenchlibError(f"{source}: no folder of results: it has no measurements/")
+        union.add_folder(source)
+    union.find_pooled()
+    if union.conflicts:
+        said = union.conflicts[:20] + ["  and more"] * bool(union.conflicts[20:])
+        remedy = "nothing was written; move one of each away, or give hosts names of their own and measure again"
+        raise BenchlibError("\n".join(["the same rows differ:", *said, remedy]))
+    _write(union, sources, outputs.absolute())
+    rows = [m for _, measured in union.measured.values() for m in measured]
+    hosts = ", ".join(sorted({m.machine.get("host") or "no host recorded" for m in rows}))
+    twice = f"{union.twice} files were in two folders, and are there once"
+    return f"{outputs}: {len(rows)} rows in {len(union.measured)} files, of {hosts}; {twice}"
+
+
+def _write(union: _Union, sources: Sequence[Path], outputs: Path) -> None:
+    """Write everything beside ``outputs``, and give it that name when all is there."""
+    for left in outputs.parent.glob(f".merging-{outputs.name}-*"):  # of one that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    partial = outputs.with_name(f".merging-{outputs.name}-{os.getpid()}")
+    try:
+        copies = [(path, f"measurements/{path.name}") for path, _ in union.measured.values()]
+        copies += [(path, place) for place, path in union.others.items()]
+        for source in reversed(sources):  # the first that has a notebook's result is the last to be copied
+            copies += [(source / place, place) for place in _pages(source) if (source / place).is_file()]
+        for path, place in copies:
+            (partial / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, partial / place)
+        os.rename(partial, outputs)
+    except OSError as error:
+        raise BenchlibError(write_error(error, outputs)) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _pages(source: Path) -> list[str]:
+    """The places of executed notebooks, with the figures and tables that their records name."""
+    done = {name: one for name, one in manifest.read_all(source).items() if one and one.get("status") == "succeeded"}
+    files = [file for one in done.values() for file in one["files"] if file.split("/")[0] in ("figures", "tables")]
+    return [*files, *(f"notebooks/{name}.{kind}" for name in done for kind in ("json", "ipynb"))]

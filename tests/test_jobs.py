@@ -1,0 +1,175 @@
+"""Jobs: a comparison goes whole to one host, what comes back is rows of the cache, and nothing is measured twice."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import slurm_cluster
+from slurm_cluster import asked, until
+
+from benchlib import env_vars
+from benchlib.cache import Store
+from benchlib.cluster import engines, jobs
+from benchlib.cluster.lab import VARIABLE, Lab, why_absent
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.lab import Measures, NotMeasured
+from benchlib.runner import interference
+
+DOUBLES = Path(__file__).parent / "doubles"
+ASKED = {"precision": 0.9, "budget_s": 0.1, "block_s": 0.02, "pilot": 3}
+
+
+def toy(**hyperparameters):
+    return Condition(workload="toy", framework="toy", hyperparameters=hyperparameters)
+
+
+class Here(engines.Local):
+    """Jobs are done in this process, as they are submitted."""
+
+    submitted: list
+    breaks: dict  # by the toy's milliseconds: how often it is killed before it ends
+
+    def submit(self, name, command, log, gpus, node, without):
+        if without:
+            raise BenchlibError("there is no other machine")
+        self.submitted.append(name)
+        sent = json.loads(Path(command[-1]).read_text())
+        burned = sent["conditions"][0]["hyperparameters"].get("burn_ms")
+
+        def make(**choices):
+            if self.breaks.get(burned, 0) > 0:
+                self.breaks[burned] -= 1
+                raise KeyboardInterrupt  # as if it was killed
+            return Lab(on="", **choices)
+
+        with contextlib.suppress(KeyboardInterrupt):
+            jobs.work(Path(command[-1]), make)
+
+
+@pytest.fixture
+def engine(monkeypatch, toy_framework):
+    monkeypatch.setattr(interference, "_too_much", lambda *_: False)
+    monkeypatch.setattr(jobs, "POLL_S", 0.01)
+    monkeypatch.setattr(Here, "submitted", [], raising=False)
+    monkeypatch.setattr(Here, "breaks", {}, raising=False)
+    monkeypatch.setitem(engines.ENGINES, "here", Here)
+    return Here
+
+
+def rows(folder):
+    return sorted((m.file, m.role) for m in Store(folder / "measurements").all())
+
+
+def test_a_comparison_is_one_job_and_its_rows_are_those_of_the_host_itself(engine, tmp_path, monkeypatch):
+    pair = [toy(), toy(burn_ms=1.0)]
+    comparison = Lab(outputs=tmp_path, on="here --anything").compare(pair, **ASKED)
+    assert len(comparison.measurements) == 3 * 3
+    assert all(proof.same for proof in comparison.certificates.values())
+    before = rows(tmp_path)
+    assert Lab(outputs=tmp_path).compare(pair, **ASKED).measurements[0].file in {file for file, _ in before}
+    assert rows(tmp_path) == before, "how it was sent is in no key"
+    monkeypatch.setenv(VARIABLE, "here")
+    assert len(Lab(outputs=tmp_path).compare(pair, **ASKED).measurements) == 9
+    kernels = Lab(outputs=tmp_path, measures=Measures.NOTHING)
+    assert len(kernels.compare(pair, **ASKED).measurements) == 9
+    assert len(engine.submitted) == 1, "what is done is not sent again, whoever asks and with which options"
+    with pytest.raises(NotMeasured):
+        kernels.compare([toy(burn_ms=3.0)], **ASKED)
+
+
+def test_one_bad_job_stops_no_other_and_one_that_was_killed_goes_on(engine, tmp_path, capsys):
+    engine.breaks = {1.0: 1, 3.0: 99}
+    made = Lab(outputs=tmp_path, on="here").compare_each([[toy(burn_ms=3.0)], [toy(burn_ms=1.0)], [toy()]], **ASKED)
+    assert [len(one.measurements) for one in made] == [0, 6, 6]
+    assert "it ended 3 times without a new row" in capsys.readouterr().err
+    assert len(engine.submitted) == 3 + 2 + 1
+
+
+def test_gate_timers_and_training_are_jobs_too(engine, tmp_path):
+    lab = Lab(outputs=tmp_path, on="here")
+    assert [one.same for one in lab.certify([toy(), toy(burn_ms=1.0)]).values()] == [True, True]
+    runs = lab.train([toy(), toy(burn_ms=1.0)], seeds=[0, 1], epochs=1)
+    assert [m.seed for m in runs.measurements] == [0, 1, 0, 1]
+    assert lab.check_timers([toy()])[0].condition == toy()
+    assert len(engine.submitted) == 3
+    assert lab.ceiling("cpu") is None
+    later = Lab(outputs=tmp_path, on="here", measures=Measures.LATER)
+    (made,) = later.compare_each([[toy()]], **ASKED)
+    later.sharpen(0.0)  # without time left there are the pilots
+    assert (len(made.measurements), len(engine.submitted)) == (6, 4)
+
+
+def test_a_host_that_cannot_says_why(engine, tmp_path, capsys, monkeypatch):
+    missing = toy().but(environment="nowhere")
+    document = jobs.document("compare", [toy()], {"block_s": 0.1}, {})
+    other = document | {"conditions": [missing.model_dump(mode="json")]}
+    executor = jobs.Executor("here", tmp_path)
+    for sent, said in ((other, "nowhere"), (document | {"code": ["another"]}, "the code that measures is another")):
+        executor.run([sent])
+        shown = capsys.readouterr().err
+        assert said in shown
+        assert "there is no other machine" in shown
+    with pytest.raises(BenchlibError, match="did you mean 'slurm'"):
+        Lab(outputs=tmp_path, on="slrm")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BenchlibError, match="squeue is not on PATH"):
+        Lab(outputs=tmp_path, on="slurm").compare([toy()], **ASKED)
+    assert "cuda" in why_absent("pytorch", "cuda", "default")
+    monkeypatch.setenv(VARIABLE, "here")
+    assert why_absent("pytorch", "cuda", "default") is None, "whether there is a GPU is asked where it measures"
+
+
+def test_names_of_jobs_have_the_user_and_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("USER", "ada")
+    names = {jobs.Executor("local", tmp_path / name).prefix for name in "ab"}
+    assert [name[:13] for name in names] == ["benchlib-ada-"] * 2
+
+
+DRIVER = """
+from benchlib import Condition, Lab
+from benchlib.cluster import jobs
+jobs.POLL_S = 0.2
+lab = Lab(outputs={folder!r}, on="slurm --time=10", plugins=[{doubles!r}])
+toys = [[Condition(workload="toy", framework="toy", hyperparameters={{"burn_ms": ms}})] for ms in (1.0, 2.0)]
+print([len(one.measurements) for one in lab.compare_each(toys, precision=0.9, budget_s=0.1, block_s=0.02, pilot=8)])
+"""
+
+
+@pytest.mark.slow
+def test_slurm_places_comparisons_and_survives_its_drivers_and_nodes(tmp_path, toy_framework, monkeypatch):
+    lock = f"import pathlib, benchlib.runner.machine_lock as of; of.LOCK = pathlib.Path({str(tmp_path / 'lock')!r})"
+    (tmp_path / "sitecustomize.py").write_text(lock)  # jobs, too, wait for no other benchlib on this machine
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv(env_vars.WORKER_PATH)
+    with slurm_cluster.started(tmp_path, monkeypatch) as cluster:
+        folder = tmp_path / "out"
+        command = [sys.executable, "-c", DRIVER.format(folder=str(folder), doubles=str(DOUBLES))]
+
+        def results():
+            return [json.loads(path.read_text()) for path in folder.glob("jobs/*.result.json")]
+
+        driver = subprocess.Popen(command, start_new_session=True)
+        until(lambda: len(results()) == 2 and all(one["kept"] for one in results()), 90)
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+        again = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert (nodes := {one["node"] for one in results()}) == {"n1", "n2"}
+        assert len(asked("squeue", "-h", "--states=all", "-o", "%i").split()) == 2, "the new driver has found its jobs"
+        (job,) = asked("squeue", "--me", "-h", "-w", "n1", "-o", "%i").split()
+        assert asked("scancel", job) == "", "as when its time is up"
+        assert again.communicate(timeout=240)[0] == "[16, 16]\n"
+        assert len(asked("squeue", "-h", "--states=all", "-o", "%i").split()) == 3, "what was left was sent again"
+        assert {one["node"] for one in results()} == nodes, "to the host that had begun it"
+        every = Store(folder / "measurements").all()
+        assert len(every) == 32
+        hosts = sorted({(m.machine["host"], m.group) for m in every})
+        assert [host for host, _ in hosts] == ["n1.toys", "n2.toys"], "no comparison has rows of two hosts"
+        cluster.kill("n1")
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert done.stdout == "[16, 16]\n", "what is done needs no node"
