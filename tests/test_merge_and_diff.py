@@ -186,6 +186,8 @@ def test_between_hosts_the_one_whose_software_changed_is_named(tmp_path):
     found = diff.compare(str(before), str(after))
     assert {one.who[1] for one in found.changed} == {diff.UNKNOWN}
     assert found.fails("slower"), "who cannot tell does not say that all is well"
+    assert diff.Diff(("a", "b"), [], [["graph / eager"], []], []).fails("changed"), "a ratio is gone"
+    assert not diff.Diff(("a", "b"), [], [[], ["graph / eager"]], []).fails("slower"), "one is new"
 
 
 def test_each_side_is_taken_within_its_own_host(two, tmp_path):

@@ -87,10 +87,10 @@ class Change:
         if bool(of_own) != bool(of_base):
             blame = bool(of_own)
         elif self.before.host == self.after.host != "":  # seconds of one host can be compared, but for its drift
-            for drift in (self.drift, 0.0):
-                own, base = ((move - drift) * (1 if fell else -1) for move in self.moves.values())
-                if blame is None and max(own, -base) > 3 / 4 * size:  # of what is seen
-                    blame = own > -base
+            signed = [(1 if fell else -1) * move for move in self.moves.values()]
+            both = [[one - (1 if fell else -1) * drift for one in signed] for drift in (self.drift, 0.0)]
+            blames = {own > -base for own, base in both if max(own, -base) > 3 / 4 * size}  # of what is seen
+            blame = blames.pop() if len(blames) == 1 else None  # if not, most conditions moved: no drift, perhaps
         if blame is None:
             return f"{self.after.condition} or {self.after.baseline}", UNKNOWN
         named = str(self.after.condition if blame else self.after.baseline)
@@ -117,11 +117,11 @@ class Diff:
         return math.exp(float(np.median(drifts))) if drifts else None
 
     def fails(self, on: str | None) -> bool:
-        """Is the exit code 1: for any change, or for what got slower, or may have?"""
-        if on == "slower":
-            every = self.together is not None and self.together > 1 + TOGETHER
-            return every or any(one.who[1] in (SLOWER, UNKNOWN) for one in self.changed)
-        return on == "changed" and bool(self.changed)
+        """Is the exit code 1: for any change, or for what got slower, or may have; or for what is not there to tell?"""
+        lost = self.alone[0] or self.unclear or not all(math.isfinite(one.p) for one in self.changes)
+        every = self.together is not None and self.together > 1 + TOGETHER
+        slower = every or any(one.who[1] in (SLOWER, UNKNOWN) for one in self.changed)
+        return bool(on) and bool(lost or (slower if on == "slower" else self.changed))
 
 
 def compare(one: str, other: str) -> Diff:
