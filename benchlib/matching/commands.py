@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib import environments, frameworks
+from benchlib.cluster.lab import Lab
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
-from benchlib.lab import Lab
 from benchlib.matching import own, results, sources
 from benchlib.matching.sources import Source
 from benchlib.workloads import load
@@ -92,7 +92,7 @@ def compare(
     compared.save(lab.folder)
     modes = tuple(dict.fromkeys(one.mode for one in conditions)) if modes else ()
     given = [os.path.relpath(one, lab.folder) for one in files]
-    _write(lab.folder / f"{workload.name}.ipynb", results.notebook(given, modes, Path(".")))
+    _write(lab.folder / f"{workload.name}.ipynb", results.notebook(given, modes, workload.name, HALF_WIDTH))
     _write(lab.folder / f"{workload.name}.html", results.page(workload.name, certificates, compared))
     print(f"Tables, figures and a page: {lab.folder}")
     return 0 if all(one.same for one in certificates) else 1

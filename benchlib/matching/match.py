@@ -112,7 +112,7 @@ def _take_thirds(its: Described, own: Described, left: list[str], free: list[str
     """Attention whose query, key and value are one array here and three there, or the other way round."""
     for whole, thirds, is_its in ((its, own, True), (own, its, False)):
         names, others = (left, free) if is_its else (free, left)
-        for name in [one for one in names if one in names]:
+        for name in list(names):
             apart: dict[tuple[str, str], dict[str, str]] = {}
             for one in others:
                 layer, _, last = one.rpartition(".")

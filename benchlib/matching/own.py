@@ -128,11 +128,11 @@ def _document(found: list[Source], name: str) -> dict[str, Any]:
 
 def _digest(found: list[Source], document: Mapping[str, Any]) -> str:
     """A hash of all that a match depends on: the files, versions, and the code that matches."""
-    own = sorted(Path(__file__).parent.glob("*.py"))
-    parts = [path.read_text(encoding="utf-8") for path in [*(one.path for one in found), *own]]
+    own = [*sorted(Path(__file__).parent.rglob("*.*")), *(one.path for one in found)]
+    own += [path for one in found for _, path in sorted(fingerprint.model_files(one.framework, "_mine").items())]
+    parts = [hashlib.sha256(path.read_bytes()).hexdigest() for path in own if path.suffix in (".py", ".txt")]
     versions = [installed.versions(one.framework, one.environment) for one in found]
-    code = [sorted(map(str, fingerprint.model_files(one.framework))) for one in found]
-    return hashlib.sha256(json.dumps([parts, versions, code, document], sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([parts, versions, document], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _match(found: list[Source], document: dict[str, Any], place: Path, patience_s: float) -> str:

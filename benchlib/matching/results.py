@@ -66,14 +66,14 @@ def page(name: str, certificates: Iterable[Certificate], compared: Comparison | 
     return f'{head}<meta name="viewport" content="width=device-width">{"".join(body)}</html>'
 
 
-def notebook(files: Iterable[str], modes: Iterable[str], outputs: Path) -> str:
-    """A notebook with the same comparison in six lines of Python."""
+def notebook(files: Iterable[str], modes: Iterable[str], name: str, precision: float) -> str:
+    """A notebook for the folder of results, with the same comparison in five lines of Python."""
     lines = [
-        "from benchlib import Condition, Lab, workload_from",
+        "from benchlib import Lab, workload_from",
         "",
-        f"workload = workload_from({', '.join(map(repr, files))})",
-        f"lab = Lab(outputs={str(outputs)!r})",
-        f"compared = lab.compare(workload.conditions({', '.join(map(repr, modes))}))",
+        f'workload = workload_from({", ".join(map(repr, files))}, name={name!r}, outputs="..")',
+        'lab = Lab(outputs=".")',
+        f"compared = lab.compare(workload.conditions({', '.join(map(repr, modes))}), precision={precision})",
         "compared",
     ]
     cells = [["\n".join(lines)], ["compared.plot()"], ["print(compared.to_latex())"]]

@@ -140,9 +140,9 @@ def _framework(path: str, tree: ast.Module) -> str:
 def _model(path: str, tree: ast.Module) -> tuple[str, int]:
     """The class or function that makes the model, and its line."""
     defined = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef | ast.FunctionDef)}
-    for name, value in _assigned(tree, ("MODEL",)):
+    for _, value in _assigned(tree, ("MODEL",)):
         if value not in defined:
-            raise BenchlibError(f"{path}: MODEL = {value!r}: {no_such('class or function', value, defined)} ({name})")
+            raise BenchlibError(f"{path}: MODEL = {value!r}: {no_such('class or function', value, defined)}")
         return value, defined[value].lineno
     maker = next((name for name in MAKERS if isinstance(defined.get(name), ast.FunctionDef)), None)
     if maker:
