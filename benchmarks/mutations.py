@@ -63,7 +63,8 @@ TOGETHER = 24
 ASKED = {"ordinary": 0.97, "work": 0.8}
 """Share that has to be caught in a region, of what changes something; 0.95 in the others."""
 
-PATIENCE_S = 600.0
+PATIENCE_S = 2400.0
+"""A graph of JAX's googlenet in double precision takes more than ten minutes to compile."""
 
 
 def main() -> None:
