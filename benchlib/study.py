@@ -247,7 +247,9 @@ class Study:
         """All that was measured, tidy: see ``benchlib.stats.frame``; subjects as :mod:`naming` calls them."""
         from benchlib.plotting import naming  # matplotlib takes long to import: not for checking parameters
 
-        return naming.name_subjects(tidy.concat(self._frame(number, part) for number, part in enumerate(self.parts)))
+        named = naming.name_subjects(tidy.concat(self._frame(number, part) for number, part in enumerate(self.parts)))
+        at = " on " + named["host"].fillna("a host") if named["host"].nunique() > 1 else ""  # nothing leads across
+        return named.assign(**{side: named[side] + at for side in ("subject", "baseline_subject") if side in named})
 
     def _frame(self, number: int, part: Part) -> pd.DataFrame:
         common = {"notebook": self.name, "task": part.task, "part": number, "margin": self.margin}

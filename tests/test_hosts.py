@@ -29,7 +29,7 @@ def described_again():
 def named(monkeypatch: pytest.MonkeyPatch, name: str) -> str:
     monkeypatch.setenv(machine.HOST, name)
     machine.describe.cache_clear()
-    return hosts.name()
+    return machine.describe()["host"]
 
 
 def test_rows_and_keys_have_the_host(tmp_path, monkeypatch):
@@ -53,7 +53,7 @@ def test_without_a_name_a_host_is_machine_id_hostname_and_hardware_and_its_quota
         monkeypatch.setattr(machine.platform, "node", lambda node=node: node)
         monkeypatch.setattr(machine.os, "cpu_count", lambda cores=cores: cores)
         machine.describe.cache_clear()
-        told.append(hosts.name())
+        told.append(machine.describe()["host"])
     assert len(set(told)) == 4
     assert told[0] == told[-1]
     control_groups("0::/\n", {"cpu.max": "150000 100000\n"})
@@ -98,11 +98,3 @@ def test_no_interval_is_made_of_two_hosts(tmp_path):
     made.measurements[-1].machine["host"] = "n2"
     with pytest.raises(BenchlibError, match="measured on n1 and n2"):
         tidy.of_comparison(replace(made))
-
-
-def test_older_results_are_said_to_be_measured_again(tmp_path, capsys):
-    SyntheticLab(tmp_path).compare([ONE], **ASKED)
-    for _ in range(2):
-        with hosts.hold_name(tmp_path):
-            pass
-    assert capsys.readouterr().err.count("its results have no host") == 1

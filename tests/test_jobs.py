@@ -19,6 +19,7 @@ from benchlib.cluster.lab import VARIABLE, Lab, why_absent
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Measures, NotMeasured
+from benchlib.provenance import installed, knobs
 from benchlib.runner import interference
 
 DOUBLES = Path(__file__).parent / "doubles"
@@ -91,6 +92,50 @@ def test_one_bad_job_stops_no_other_and_one_that_was_killed_goes_on(engine, tmp_
     assert len(engine.submitted) == 3 + 2 + 1
 
 
+def test_a_crash_is_sent_again_by_the_next_driver_and_once_by_each(engine, tmp_path):
+    died = toy(misbehave="once", flag=str(tmp_path / "died"))
+    first = Lab(outputs=tmp_path, on="here")
+    assert [one.verdict for _ in range(2) for one in first.certify([died]).values()] == ["not checked"] * 2
+    assert len(engine.submitted) == 1
+    assert Lab(outputs=tmp_path, on="here").certify([died])[died.key].same
+    Lab(outputs=tmp_path, on="here").certify([died])
+    assert len(engine.submitted) == 2, "what went well is not sent again"
+
+
+def test_another_package_knob_or_gate_is_another_job_and_what_was_known_stays_while_it_runs(
+    engine, tmp_path, monkeypatch
+):
+    def name():
+        return jobs.document("compare", [toy()], {})["name"]
+
+    names = [name()]
+    for module, function in ((installed, "packages"), (knobs, "find"), (env_vars, "identity")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, function, lambda *_: {"of another": "1"})
+            names.append(name())
+    assert (len(set(names)), name()) == (4, names[0])
+    comparison = Lab(outputs=tmp_path, on="here").compare([toy(burn_ms=3.0)], **ASKED)
+    engine.breaks = {3.0: 99}
+    again = Lab(outputs=tmp_path, on="here").compare([toy(burn_ms=3.0)], **{**ASKED, "pilot": 4})
+    assert (rows_of(again), again.certificates) == (rows_of(comparison), comparison.certificates)
+
+
+def rows_of(comparison):
+    return sorted((m.file, m.role) for m in comparison.measurements)
+
+
+def test_a_controller_that_is_away_for_a_while_is_asked_again(tmp_path, monkeypatch):
+    answer = tmp_path / "squeue"
+    answer.write_text('#!/bin/sh\nif [ -f "$0.asked" ]; then echo "a|RUNNING||None"; else touch "$0.asked"; exit 1; fi')
+    answer.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(engines.time, "sleep", lambda seconds: None)
+    assert engines.Slurm().states() == {"a": "there"}
+    answer.write_text("#!/bin/sh\necho no controller >&2; exit 1")
+    with pytest.raises(BenchlibError, match="no controller"):
+        engines.Slurm().states()
+
+
 def test_gate_timers_and_training_are_jobs_too(engine, tmp_path):
     lab = Lab(outputs=tmp_path, on="here")
     assert [one.same for one in lab.certify([toy(), toy(burn_ms=1.0)]).values()] == [True, True]
@@ -109,9 +154,8 @@ def test_a_host_that_cannot_says_why(engine, tmp_path, capsys, monkeypatch):
     missing = toy().but(environment="nowhere")
     document = jobs.document("compare", [toy()], {"block_s": 0.1}, {})
     other = document | {"conditions": [missing.model_dump(mode="json")]}
-    executor = jobs.Executor("here", tmp_path)
     for sent, said in ((other, "nowhere"), (document | {"code": ["another"]}, "the code that measures is another")):
-        executor.run([sent])
+        jobs.Executor("here", tmp_path).run([sent])
         shown = capsys.readouterr().err
         assert said in shown
         assert "there is no other machine" in shown

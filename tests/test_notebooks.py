@@ -11,6 +11,7 @@ from synthetic_lab import SyntheticLab, step_seconds
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, Failure
+from benchlib.findings import growth
 from benchlib.runner import availability
 from benchlib.stats.amortisation import PAYS
 from benchlib.stats.frame import IMPOSSIBLE
@@ -103,6 +104,17 @@ def test_of_modes_a_crash_is_no_answer_and_the_first_that_is_there_is_the_baseli
     assert made.summary()["crashed"] == 2
     assert "Not measured in PyTorch: no plug-in." in made.notes
     assert set(shown(made)["ratios"]["task"]) == {"cnn on digits, cpu", "cnn on digits, npu"}
+
+
+def test_nothing_leads_from_one_host_to_another(tmp_path: Path) -> None:
+    made = measured("batch_size", SyntheticLab(tmp_path), subjects=OF_MODES[:2], batch_sizes=[16, 64], seeds=[0])
+    assert len(list(growth(made))) == 1
+    for number, one in enumerate(made.measured):
+        for m in one.measurements:
+            m.machine = {**m.machine, "host": f"n{number}"}
+    del made.frame
+    assert set(made.rows("throughput_ratio")["subject"]) == {f"pytorch graph tuned on n{number}" for number in (0, 1)}
+    assert list(growth(made)) == []
 
 
 def in_groups(condition: Condition) -> float:

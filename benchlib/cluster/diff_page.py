@@ -9,7 +9,6 @@ import pandas as pd
 
 from benchlib.cluster.diff import MARGIN, RATE, TOGETHER, Change, Diff
 
-HEADINGS = ["condition", "relative to", "host", "before", "after", "after / before", "verdict"]
 RULE = f"by more than {100 * MARGIN:g} %, Benjamini-Hochberg at {100 * RATE:g} %"
 SHOWN = 12  # differing names of a kind
 STYLE = "<style>body{font:16px/1.5 sans-serif;margin:2rem}th,td{text-align:left;padding:.2rem .8rem}</style>"
@@ -52,7 +51,8 @@ def _warnings(diff: Diff) -> list[str]:
 
 
 def _table(changes: Iterable[Change]) -> pd.DataFrame:
-    return pd.DataFrame([_cells(one) for one in changes], columns=HEADINGS)
+    named = ["condition", "relative to", "host", "before", "after", "after / before", "verdict"]
+    return pd.DataFrame([_cells(one) for one in changes], columns=named)
 
 
 def _cells(change: Change) -> tuple[str, ...]:

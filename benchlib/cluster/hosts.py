@@ -11,26 +11,19 @@ from pathlib import Path
 from typing import TextIO
 
 from benchlib.errors import BenchlibError
-from benchlib.progress import say
 from benchlib.provenance import machine
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")  # another one on every machine, and the same in its containers
 TRIES = 40
 
 
-def name() -> str:
-    """The name of this host, as rows and keys have it."""
-    return machine.describe()["host"]
-
-
 @contextmanager
 def hold_name(folder: Path) -> Iterator[None]:
     """Hold this host's name in a folder of results while it measures; refuse that of another live machine."""
-    path = folder / "hosts" / f"{hashlib.sha256(name().encode()).hexdigest()[:16]}.lock"
+    name = machine.describe()["host"]
+    path = folder / "hosts" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not any(path.parent.glob("*.lock")) and any(folder.glob("measurements/*.parquet")):
-        say(f"{folder}: its results have no host, they are older: they stay, and what is asked for is measured again")
-    own = f"{name()}, {machine.read(BOOT)}"
+    own = f"{name}, {machine.read(BOOT)}"
     with open(path, "a+", encoding="utf-8") as file:
         for _ in range(TRIES):
             if _lock(file, fcntl.LOCK_EX):
@@ -42,7 +35,7 @@ def hold_name(folder: Path) -> Iterator[None]:
             time.sleep(0.05)  # another process writes it
         file.seek(0)
         if not shared or file.read() != own:
-            what = f"{path}: another machine that is at work there has the name {name()!r}, too"
+            what = f"{path}: another machine that is at work there has the name {name!r}, too"
             raise BenchlibError(f"{what}: set {machine.HOST} to a name of its own on each of the two")
         yield
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchlib import env_vars, manifest, plugins
 from benchlib import lab as here
-from benchlib import manifest, plugins
-from benchlib.cluster import engines, hosts
+from benchlib.cluster import engines
 from benchlib.condition import Condition
+from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError, no_such
 from benchlib.progress import say
-from benchlib.provenance import fingerprint, installed
+from benchlib.provenance import fingerprint, installed, knobs, machine
 from benchlib.runner import availability
 from benchlib.runner.jobs import key
 from benchlib.stats import planner
@@ -35,10 +36,17 @@ def document(do: str, conditions: Sequence[Condition], settings: Document, plan:
     """What is sent: a method of the lab and what it takes. The ``plan``, how much is measured, is not in its name."""
     made: Document = {"do": do, "conditions": [one.model_dump(mode="json") for one in conditions], "settings": settings}
     made["code"] = [fingerprint.digest(one, PROCEDURES[do]) for one in conditions]
-    for one in conditions:  # where its environment is here, too, it is another job with other versions
-        where = (one.framework, one.environment)
-        made[" ".join(where)] = availability.why_absent(where[0], "cpu", where[1]) or installed.versions(*where)
+    made["with"] = [_depends_on(one) for one in conditions]
     return {**made, "name": key(**made), "plan": plan or {}, "plugins": [str(one) for one in plugins.folders()]}
+
+
+def _depends_on(one: Condition) -> list[Any]:
+    """What a driver knows that numbers depend on: with another package or knob, or another gate, it is another job."""
+    its, where = one.framework, one.environment
+    why = availability.why_absent(its, "cpu", where)
+    found = why or [installed.versions(its, where), installed.packages(its, one.workload, where)]
+    gates = [fingerprint.digest(own, "gate") for own in gate.compared(gate.adapt(one))]
+    return [gates, knobs.find(one), env_vars.identity(one), found]
 
 
 def result(folder: Path, name: str) -> Document:
@@ -62,8 +70,9 @@ def work(path: Path, make: Callable[..., here.Lab]) -> int:
     """Measure what a document asks for, on this host, and write the result; 0 if all went well."""
     folder, sent = path.resolve().parents[1], json.loads(path.read_text(encoding="utf-8"))
     plugins.use(sent["plugins"])
-    own: Document = {"host": hosts.name(), "node": os.environ.get("SLURMD_NODENAME") or platform.node()}
-    own |= {"plan": sent["plan"], "kept": result(folder, sent["name"]).get("kept", 0)}
+    own: Document = {"kept": 0, **result(folder, sent["name"])}  # what was known before stays until there is more
+    node = os.environ.get("SLURMD_NODENAME") or platform.node()
+    own |= {"host": machine.describe()["host"], "node": node, "plan": sent["plan"], "why": ""}
 
     def tell(state: str, **more: Any) -> int:
         own.update(state=state, **more)
@@ -82,10 +91,12 @@ def work(path: Path, make: Callable[..., here.Lab]) -> int:
         lab = make(outputs=folder, after_keeping=lambda: tell(RUNNING, kept=own["kept"] + 1))
         made = getattr(lab, sent["do"])(conditions, **sent["settings"], **sent["plan"])
         if isinstance(made, list):
-            return tell(DONE, timers=[one.model_dump(mode="json") for one in made])
-        proofs, rows = (made, []) if isinstance(made, dict) else (made.certificates, made.files())
-        proofs = {name: json.loads(one.model_dump_json()) for name, one in proofs.items()}
-        return tell(DONE, files=rows, certificates=proofs, ended=getattr(made, "ended", None))
+            proofs, runs, own["timers"] = {}, made, [one.model_dump(mode="json") for one in made]
+        else:
+            proofs, runs = (made, []) if isinstance(made, dict) else (made.certificates, made.measurements)
+            own |= {"files": sorted({m.file for m in runs}), "ended": getattr(made, "ended", None)}
+        own["certificates"] = {name: json.loads(one.model_dump_json()) for name, one in proofs.items()}
+        return tell(DONE, crashed=any(one.crashed for one in (*proofs.values(), *runs)))
     except Exception as error:
         return tell(FAILED, why=f"{own['host']}: {type(error).__name__}: {error}")
 
@@ -98,11 +109,12 @@ class Executor:
         if name not in engines.ENGINES:
             raise BenchlibError(f"--on, BENCHLIB_ON: {no_such('engine', name, engines.ENGINES)}")
         self.engine, self.folder = engines.ENGINES[name](options), folder
+        self.tried: dict[str, list[int]] = {}  # rows of each job's result, whenever it was sent
         self.prefix = f"benchlib-{os.environ.get('USER', os.getuid())}-{key(folder=str(folder))[:8]}-"
 
     def run(self, documents: Sequence[Document]) -> None:
         """Wait until each is measured, or has failed for a reason that is said; one that fails stops no other."""
-        waiting = {one["name"]: (one, list[int](), list[str]()) for one in documents}  # rows at tries; nodes
+        waiting = {one["name"]: (one, list[str]()) for one in documents}  # and the nodes that cannot
         while waiting:
             states = self.engine.states()  # before the results: a job writes its own before it ends
             for name, each in list(waiting.items()):
@@ -115,12 +127,12 @@ class Executor:
                     del waiting[name]
             time.sleep(POLL_S if waiting else 0)
 
-    def _look(self, state: str | None, sent: Document, tried: list[int], without: list[str]) -> bool:
+    def _look(self, state: str | None, sent: Document, without: list[str]) -> bool:
         """Is a job done? One that is neither that nor on its way is sent; a BenchlibError where it has failed."""
-        found = result(self.folder, sent["name"])
+        found, tried = result(self.folder, sent["name"]), self.tried.setdefault(sent["name"], [])
         if state == "there":
             return False
-        if is_done(found, sent, self.folder):
+        if is_done(found, sent, self.folder) and (tried or not found.get("crashed")):
             return True
         if state:
             self.engine.cancel(self.prefix + sent["name"])

@@ -94,8 +94,7 @@ class Lab(here.Lab):
         return {name: proof for one in found for name, proof in _proofs(one).items()}
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
-        conditions = list(conditions)
-        if not self.executor or not conditions:
+        if not (conditions := list(conditions)) or not self.executor:
             return super().check_timers(conditions)
         return [SyncCheck.model_validate(one) for one in self._result("check_timers", conditions, {})["timers"]]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchlib import manifest
-from benchlib.cache import Measurement, Store
+from benchlib.cache import Measurement, Store, load
+from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError, write_error
 
 KINDS = ("certificates", "ceilings", "timers", "jobs")  # folders of JSON beside the measurements
@@ -31,10 +31,13 @@ class _Union:
         for path in (path for kind in KINDS for path in sorted((folder / kind).glob("[!.]*.json"))):
             before = self.others.setdefault(str(path.relative_to(folder)), path)
             self.twice += before != path
-            if path.parent.name != "jobs" and before.read_bytes() != path.read_bytes():
-                self.conflicts.append(f"  {before} and {path}: two results of one key")
+            of_gate = path.parent.name == "certificates"
+            if of_gate and len({load(Certificate, one).verdict for one in (before, path)}) > 1:
+                self.conflicts.append(f"  {before} and {path}: two verdicts of one key")
 
     def add(self, path: Path, measured: list[Measurement]) -> None:
+        if not all(m.machine.get("host") for m in measured):  # they could be of two machines
+            self.conflicts.append(f"  {path}: from before hosts were recorded")
         before, rows = self.measured.setdefault(path.stem, (path, measured))
         if before == path:
             return
@@ -44,19 +47,8 @@ class _Union:
         elif broken_before and not broken:  # it was measured again
             self.measured[path.stem] = (path, measured)
         elif broken_before or not broken:
-            whose = (
-                f"{measured[0].condition}, repetition {measured[0].repetition}, on {measured[0].machine.get('host')}"
-            )
+            whose = f"{(first := measured[0]).condition}, repetition {first.repetition}, on {first.machine.get('host')}"
             self.conflicts.append(f"  {before} and {path}: {whose}: measured twice, with other numbers")
-
-    def find_pooled(self) -> None:
-        """Find rows without a host that two folders have of one comparison: they could be of two machines."""
-        owned = ((path, of) for path, of in self.measured.values() if of and of[0].kind == "comparison")
-        places = {(of[0].group, path.parent) for path, of in owned if not of[0].machine.get("host")}
-        for group, count in Counter(group for group, _ in places).items():
-            if count > 1:
-                where = " and ".join(sorted(str(folder) for its, folder in places if its == group))
-                self.conflicts.append(f"  {where}: comparison {group} is in both, from before hosts were recorded")
 
 
 def merge(sources: Sequence[Path], outputs: Path) -> str:
@@ -68,14 +60,13 @@ def merge(sources: Sequence[Path], outputs: Path) -> str:
         if not (source / "measurements").is_dir():
             raise BenchlibError(f"{source}: no folder of results: it has no measurements/")
         union.add_folder(source)
-    union.find_pooled()
     if union.conflicts:
         said = union.conflicts[:20] + ["  and more"] * bool(union.conflicts[20:])
         remedy = "nothing was written; move one of each away, or give hosts names of their own and measure again"
         raise BenchlibError("\n".join(["the same rows differ:", *said, remedy]))
     _write(union, sources, outputs.absolute())
     rows = [m for _, measured in union.measured.values() for m in measured]
-    hosts = ", ".join(sorted({m.machine.get("host") or "no host recorded" for m in rows}))
+    hosts = ", ".join(sorted({m.machine["host"] for m in rows}))
     twice = f"{union.twice} files were in two folders, and are there once"
     return f"{outputs}: {len(rows)} rows in {len(union.measured)} files, of {hosts}; {twice}"
 

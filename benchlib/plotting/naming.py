@@ -11,9 +11,7 @@ import pandas as pd
 
 from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
-from benchlib.tables import spelled
-
-__all__ = ["implementation_of", "implementations", "name_subjects", "spelled", "subjects"]
+from benchlib.tables import spelled as spelled
 
 Home = tuple[str, str]  # a framework and its environment
 

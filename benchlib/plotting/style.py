@@ -45,14 +45,14 @@ def _cycle_look(number: int, colors: Sequence[Any]) -> Look:
 
 
 def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
-    """A look for each ``hue`` of rows of a frame that is a subject's, the same in every figure. Its framework has a
-    colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines. Of five
-    frameworks both modes have markers of their own, and of one framework all that it can be.
+    """A look for each ``hue`` of rows of a frame that is a subject's: that of all figures, if no two are alike.
+    Its framework has a colour; mode, precision, lane and environment make it lighter or darker, with their own markers.
     """
-    return {
+    looks = {
         row.hue: subject_look(*(getattr(row, name) for name in tidy.SUBJECT))
         for row in rows[["hue", *tidy.SUBJECT]].drop_duplicates("hue").itertuples()
     }
+    return looks if len({*looks.values()}) == len(looks) else hue_looks(rows)
 
 
 def hue_looks(rows: pd.DataFrame) -> dict[str, Look]:
