@@ -9,6 +9,7 @@ import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import cifar10_from_shared
 import numpy as np
@@ -43,6 +44,12 @@ def test_every_data_set_says_what_it_is_and_an_unknown_one_is_refused_with_the_n
         assert len(data.get(name).note) > 40
     with pytest.raises(BenchlibError, match="'cifar100': did you mean 'cifar10'"):
         data.get("cifar100")
+
+
+def test_a_hyperparameter_that_the_data_want_is_named():
+    lacking = SimpleNamespace(workload="cnn", data="digits", hyperparameters={"pixels": 8})
+    with pytest.raises(BenchlibError, match="workload cnn: hyperparameters: none is called 'image_size'"):
+        data.get("digits").kind.named(lacking)
 
 
 # Files

@@ -20,11 +20,8 @@ DATA_SET = DataSet(
     IMAGES,
 )
 
-TEST = 360
-"""Test images of the 1,797, in the proportions of the classes; the split is the same for all seeds."""
-
-SHA256 = "fe61bc84cd6a594d5ed1b937b7d8f8f791d4091d2a9df91fe5d6066156a4db6e"
-"""The hash of the images and labels, as bytes."""
+TEST = 360  # images of the 1,797, in the proportions of the classes; the split is the same for all seeds
+SHA256 = "fe61bc84cd6a594d5ed1b937b7d8f8f791d4091d2a9df91fe5d6066156a4db6e"  # of images and labels, as bytes
 
 
 def require() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchlib import workloads
 from benchlib.data import Chosen, Kind, Prepared, corpus, graphs, images, sequences, translations
+from benchlib.errors import BenchlibError
 from benchlib.worker import files
 
 
@@ -63,7 +64,11 @@ def _namer(form: str) -> Callable[[Chosen], str]:
 
     def name(condition: Chosen) -> str:
         side = "before" if workloads.load(condition.workload).pads_before else "after"
-        return form.format(**condition.hyperparameters, side=side)
+        try:
+            return form.format(**condition.hyperparameters, side=side)
+        except KeyError as missing:
+            where = f"workload {condition.workload}: hyperparameters"
+            raise BenchlibError(f"{where}: none is called {missing}, which its data {condition.data} wants") from None
 
     return name
 

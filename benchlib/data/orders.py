@@ -11,8 +11,7 @@ import numpy as np
 from benchlib.data import Prepared
 from benchlib.data.prepare import prepared_folder
 
-EPOCHS = 32
-"""Epochs of a folder: so few that 50,000 samples take 6 MB, and so many that a training run needs few folders."""
+EPOCHS = 32  # of a folder: so few that 50,000 samples take 6 MB, and so many that a training run needs few folders
 
 
 def prepare_orders(samples: int, seed: int, epoch: int, inputs: Path) -> Path:

@@ -14,8 +14,7 @@ from benchlib import data, workloads
 from benchlib.data import Chosen, Prepared
 from benchlib.worker import files
 
-OPERATOR_BATCHES = 2
-"""So many batches take turns as an operator's input, so that no step gets the very arrays of the step before."""
+OPERATOR_BATCHES = 2  # take turns as an operator's input, so that no step gets the very arrays of the step before
 
 
 def require(condition: Chosen) -> None:
