@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 from scipy import special
 
-from benchlib.cache import Store
 from benchlib.cluster import diff
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -35,7 +34,7 @@ def noise() -> list[tuple[diff.Ratio, float]]:
     """The ratios of the golden run, each with its standard deviation over pairs of processes."""
     with tempfile.TemporaryDirectory() as folder:
         golden.fill(Path(folder))
-        every = diff.ratios(Store(Path(folder) / "measurements").all())
+        every = diff.read_side(str(folder))
     return [(one, float(np.std(one.logs, ddof=1))) for one in every if len(one.logs) > 1]
 
 

@@ -14,6 +14,7 @@ from benchlib.cli import main
 from benchlib.cluster import diff, diff_page
 from benchlib.cluster.merge import merge
 from benchlib.condition import Condition
+from benchlib.equivalence import gate
 from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.errors import BenchlibError
 
@@ -63,8 +64,9 @@ def test_folders_of_two_hosts_are_united_and_the_same_rows_are_there_once(two, t
     rows = Store(tmp_path / "c" / "measurements").all()
     given = [m for one in two for m in Store(one / "measurements").all()]
     assert sorted((m.file, m.role) for m in rows) == sorted((m.file, m.role) for m in given)
-    assert {one.host for one in diff.ratios(rows)} == {"n1", "n2"}
-    assert all(len(one.logs) == 5 for one in diff.ratios(rows)), "no interval has the processes of two hosts"
+    found = diff.read_side(str(tmp_path / "c"))
+    assert {one.host for one in found} == {"n1", "n2"}
+    assert all(len(one.logs) == 5 for one in found), "no interval has the processes of two hosts"
 
 
 def test_a_conflict_is_named_and_nothing_is_written(two, tmp_path):
@@ -155,7 +157,7 @@ def test_the_file_of_a_visit_is_merged_under_its_commit(two, tmp_path, monkeypat
     merged = Store(tmp_path / "c" / "measurements").all()
     assert {m.machine["host"] for m in merged} == {"n1", "a visit at abc123"}
     assert not {m.group for m in merged if m.machine["host"] != "n1"} & {m.group for m in rows}
-    assert len(diff.ratios(merged)) == 2 * len(BATCHES)
+    assert len(diff.read_side(str(tmp_path / "c"))) == 2 * len(BATCHES)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +210,11 @@ def test_each_side_is_taken_within_its_own_host(two, tmp_path):
     assert [(one.before.host, one.after.host) for one in found.changes] == [("n1", "n2")] * len(BATCHES)
     found = diff.compare(str(both), str(slow))
     assert [one.before.host for one in found.changed] == ["n2"] * len(BATCHES), "where both have a host: with itself"
+    check = Check(name="outputs", difference=1.0, worst=1.0, at="x", tolerance=0.1)
+    proof = Certificate(condition=gate.adapt(OTHER.but(batch_size=8)), reference=BASE, file="k", checks=[check])
+    save(slow / "certificates" / "k.json", proof)
+    with pytest.raises(BenchlibError, match="no row of a comparison is there that has a ratio"):
+        diff.read_side(str(slow))
     third = measured(tmp_path / "t", host="n3", seed=4)
     found = diff.compare(str(both), str(third))
     assert (found.changes, len(found.unclear)) == ([], len(BATCHES)), "which of two hosts is meant is not guessed"

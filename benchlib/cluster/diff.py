@@ -1,6 +1,4 @@
-"""What has changed between two sides. Each ratio is of one host; the quotient of two has Welch's interval, and has
-changed if it is not within ``MARGIN`` of 1, of all together by Benjamini and Hochberg's rule.
-"""
+"""What has changed between two sides: each ratio is of one host, and of all changes few are false alarms."""
 
 from __future__ import annotations
 
@@ -14,8 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from benchlib.cache import Measurement, Store, seconds_by_round
+from benchlib.cache import Measurement, Store, load, seconds_by_round
 from benchlib.condition import Condition
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import CONFIDENCE, Interval, geometric_interval, log_ratios
@@ -58,11 +58,6 @@ class Change:
     p: float  # of the hypothesis that it is within the margin of 1
     changed: bool = False
     drift: float = 0.0  # of the host's speed: how much longer all takes, in the middle (logarithm)
-
-    @property
-    def verdict(self) -> str:
-        alike = "not shown to change" if math.isfinite(self.p) else "too few processes"
-        return "changed:" if self.changed else alike
 
     @property
     def differences(self) -> list[dict[tuple[str, str], tuple[Any, Any]]]:
@@ -155,7 +150,7 @@ def read_side(side: str) -> list[Ratio]:
         if not re.fullmatch(r"[^=]+=.+", clause) or not re.fullmatch(rf"(?!date=).*|date={DAY}(\.\.{DAY})?", clause):
             raise BenchlibError(f"{side}: {clause!r}: give host=NAME, date=2026-11-01..2026-11-28, or PACKAGE=VERSION")
         rows = _select(rows, *clause.split("=", 1))
-    if not (found := ratios(rows)):
+    if not (found := ratios(rows, Path(name))):
         raise BenchlibError(f"{side}: no row of a comparison is there that has a ratio")
     return found
 
@@ -170,25 +165,30 @@ def _select(rows: list[Measurement], what: str, value: str) -> list[Measurement]
     return [m for m in rows if m.group in has and m.versions.get(what, value) == value]
 
 
-def ratios(rows: Iterable[Measurement]) -> list[Ratio]:
-    """The ratios to the baseline in rows of comparisons, for each comparison and host."""
+def ratios(rows: Iterable[Measurement], folder: Path) -> list[Ratio]:
+    """The ratios to the baseline in rows of comparisons, for each comparison and host: undisturbed ones of models that
+    no certificate in the ``folder`` of results calls different.
+    """
+    proofs = (load(Certificate, path) for path in folder.glob("certificates/[!.]*.json"))
+    wrong = {one.condition for one in proofs if one and not one.same}
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for m in rows:
         groups.setdefault((m.group, m.machine.get("host", "")), []).append(m)
     found = []
     for (group, host), own in groups.items():
-        conditions = [*dict.fromkeys(m.condition for m in sorted(own, key=lambda m: m.role != "baseline"))]
-        comparison = Comparison(conditions, own, {}, 0.0, 0.0, 0, 0.0)
-        for condition in conditions[1:]:
-            measured = comparison.pairs(conditions[0], condition)
+        baseline, *others = dict.fromkeys(m.condition for m in sorted(own, key=lambda m: m.role != "baseline"))
+        comparison = Comparison([baseline, *others], own, {}, 0.0, 0.0, 0, 0.0)
+        for condition in others:
+            measured = comparison.pairs(baseline, condition)
             timed = [(seconds_by_round(base), seconds_by_round(m)) for base, m in measured]
             logs = [log_ratios(*pair) for pair in timed]
-            if any(logs):
+            apart = comparison.disturbed(baseline, condition) or {*map(gate.adapt, (baseline, condition))} & wrong
+            if any(logs) and not apart:
                 base, last = measured[-1]
                 means = [[float(np.mean(np.log([*one.values()]))) for one in pair] for pair in timed if all(pair)]
                 of_pairs, seconds = tuple(float(np.mean(one)) for one in logs if one), tuple(zip(*means, strict=True))
                 about = (_about(last), _about(base))
-                found.append(Ratio(condition, base.condition, host, group, of_pairs, seconds[::-1], about))
+                found.append(Ratio(condition, baseline, host, group, of_pairs, seconds[::-1], about))
     return found
 
 

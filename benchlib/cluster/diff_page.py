@@ -10,7 +10,6 @@ import pandas as pd
 from benchlib.cluster.diff import MARGIN, RATE, TOGETHER, Change, Diff
 
 RULE = f"by more than {100 * MARGIN:g} %, Benjamini-Hochberg at {100 * RATE:g} %"
-SHOWN = 12  # differing names of a kind
 STYLE = "<style>body{font:16px/1.5 sans-serif;margin:2rem}th,td{text-align:left;padding:.2rem .8rem}</style>"
 
 
@@ -59,7 +58,8 @@ def _cells(change: Change) -> tuple[str, ...]:
     before, after = change.before, change.after
     host = after.host if before.host == after.host else f"{before.host} -> {after.host}"
     intervals = (str(one) for one in (before.interval, after.interval, change.interval))
-    verdict = f"{change.verdict} {' '.join(change.who)}".strip()
+    verdict = "not shown to change" if change.p == change.p else "too few processes"
+    verdict = f"changed: {' '.join(change.who)}" if change.changed else verdict
     return (str(after.condition), str(after.baseline), host or "not recorded", *intervals, verdict)
 
 
@@ -72,7 +72,7 @@ def _differences(diff: Diff) -> list[str]:
                 whose = f" of {condition.implementation}" if kind in ("environment", "knobs") else ""
                 own = [(name, two) for (its, name), two in differs.items() if its == kind]
                 every = [f"{name}: {two[0]!s:.60} -> {two[1]!s:.60}" for name, two in own]
-                found[f"{kind}{whose}: {'; '.join(every[:SHOWN] + ['...'] * (len(every) > SHOWN))}"] = None
+                found[f"{kind}{whose}: {'; '.join(every[:12] + ['...'] * bool(every[12:]))}"] = None
     return [*found] or ["nothing that is recorded"]
 
 
