@@ -299,6 +299,7 @@ def of_dropout(**seen):
         ("root mean square", [1.0, 2.02], []),
         ("root mean square", [1.0, 2.4], ["dropout inputs"]),  # of other numbers
         ("root mean square", [1.0, np.nan], ["dropout inputs"]),
+        ("root mean square", [1.0, 1.0], []),  # of ones: a mask that the model multiplies with by itself
         ("moved 8", [0.12, 0.18, 0.1, 0.0011], []),  # as other masks have it
         *[
             ("moved 8", moved, ["8 steps with dropout"])  # steps that do less while dropout is at work
@@ -327,16 +328,34 @@ def test_what_dropout_and_steps_with_it_do_otherwise_is_seen(arrays, quantity, s
     assert wrong_of(verdict(own, arrays, its, condition)) == wrong
 
 
+@pytest.mark.parametrize(
+    ("quantity", "seen", "wrong", "alone"),
+    [
+        ("neighbours", [120.0, 1.0], [], ["dropout masks"]),
+        ("neighbours", [1000.0, 1.0], ["dropout masks"], ["dropout masks"]),
+        ("zeros", [22_000, 20_000], [], ["dropout share"]),
+        ("zeros", [25_000, 20_000], ["dropout share"], ["dropout share"]),
+    ],
+)
+def test_channels_may_be_dropped_as_a_whole_where_the_reference_does(arrays, quantity, seen, wrong, alone):
+    condition = Condition(workload="gcn", framework="mindspore")
+    for neighbours, said in ((140.0, wrong), (1.0, alone)):
+        of_both = {"neighbours": [neighbours, 1.0]}
+        own = {**arrays, **of_dropout(**{**of_both, quantity: seen})}
+        assert wrong_of(verdict(own, arrays, {**arrays, **of_dropout(**of_both)}, condition)) == said
+
+
 def test_without_dropout_steps_in_a_row_go_as_far_weight_by_weight(arrays):
-    def wrong(moved, dropout=0.0):
+    def wrong(moved, dropout=0.0, truth=arrays):
         condition = Condition(workload="gcn", framework="mindspore", hyperparameters={"dropout": dropout})
         same = {"evaluation:0": [1.0], "evaluation again:0": [1.0]}
         seen = {"places": [0, 0], "evaluation places": [0], "moved 3": moved, "moved 8": moved, **same}
         own = {f"dropout/{name}": np.array(value, dtype=float) for name, value in seen.items()}
         its = {**own, **{f"dropout/moved {steps}": np.array([0.03, 0.06, 0.03, 0.01]) for steps in (3, 8)}}
-        return wrong_of(verdict({**arrays, **own}, arrays, {**arrays, **its}, condition))
+        return wrong_of(verdict({**truth, **own}, truth, {**truth, **its}, condition))
 
     assert wrong([0.03, 0.06, 0.03, 0.0101]) == []
+    assert wrong([0.03, 0.01, 0.03, 0.01], truth=scaled(arrays, "gradient:conv1.bias", 0.0)) == [], "by rounding"
     assert wrong([0.03, 0.06, 0.03, 0.011]) == ["3 steps in a row", "8 steps in a row"]
 
 
@@ -380,3 +399,8 @@ def test_a_gradient_that_is_0_in_truth_may_be_what_rounding_leaves_of_it(arrays)
     assert not left(4e-5), "rounding does that, in sums of equal numbers"
     assert not left(3e-4, 1e-4), "where the reference has as much, to a factor"
     assert left(1e-4) == ["gradients"]
+    for gradient, wrong in ((0.0, []), (0.5, ["updates"])):  # Adam divides it by itself, to a step of any size
+        exact = {name: array.astype(float) for name, array in truth.items() if not name.startswith("probe/")}
+        exact |= {f"{trial}/gradient:conv1.bias": np.full(50, gradient) for trial in (0, 1, 2, "again")}
+        exact, moved = ({**exact, **{f"{one}/update:conv1.bias": np.full(50, by) for one in "012"}} for by in (0, 1e-7))
+        assert wrong_of(verdict(moved, exact, condition=CONDITION.but(framework="jax", precision="fp64"))) == wrong

@@ -43,13 +43,10 @@ from benchlib.equivalence.tolerances import (
 )
 from benchlib.errors import Failure
 
-AGAIN, PROBE, DROPOUT, WORK, WITHOUT = "again", "probe", "dropout", "work", "without masks"
+AGAIN, PROBE, DROPOUT, WORK, WITHOUT, FAR, BATCH = "again", "probe", "dropout", "work", "without masks", "far", "batch"
 """In the names of arrays, for the number of a trial: the first made again; the optimizer and dropout by themselves; the
-work of a step, see :func:`_work_check`; why dropout could not be given masks.
+work of a step; why dropout could not be given masks; the trial with a large last layer, and that of the largest batch.
 """
-
-FAR, BATCH = "far", "batch"
-"""Likewise: the trial with a large last layer, and that of the largest batch."""
 
 MORE_CALLS = 1.5, 2.0
 """Times as many in a step with the larger batch; with dropout, which is on there alone (``lstm``: 319 for 198)."""
@@ -81,8 +78,7 @@ def certify(
     workload = workloads.load(condition.workload)
     neutralised = {**workload.gate.hyperparameters, **gate_environment}
     common = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
-    whose: tuple[Whose, ...] = ("condition", "reference", "reference")
-    for who, result in zip(whose, results, strict=True):
+    for who, result in zip(("condition", "reference", "reference"), results, strict=True):
         if isinstance(result, Failure):
             return Certificate(**common, reason=f"the {who} failed: {result}", failure=result, failed=who)
     found, expected, truth = (dict(result) for result in results if not isinstance(result, Failure))
@@ -97,8 +93,9 @@ def certify(
     ours = differences(found, {**truth, **probed}, allowed)
     its = {} if condition.precision != "fp32" else differences(expected, {**truth, **probed}, allowed)
     own_count, its_count = (one.get(f"{WORK}/multiply_adds", np.array(None)).item() for one in (found, expected))
-    checks = compare(ours, allowed, its, single_tolerance(condition), _zeros(truth), workload)
-    checks += _dropout_checks(condition, found, expected)
+    zeros = _zeros(truth)
+    checks = compare(ours, allowed, its, single_tolerance(condition), zeros, workload)
+    checks += _dropout_checks(condition, found, expected, zeros)
     return Certificate(
         **common,
         trials=len(_trials(found)),
@@ -262,7 +259,7 @@ def _judge(
             continue  # large weights leave the reference in fp32 without a number
         differences[name], own[name] = ours[name], theirs if np.isfinite(theirs) else 0.0
         rounded = FACTOR * own[name] if quantity != "predictions" else own[name]
-        tolerances[name] = max(tolerance, rounded, ZERO if kinked and name in zeros else 0.0)
+        tolerances[name] = max(tolerance, rounded, ZERO if name in zeros and (kinked or quantity == "updates") else 0.0)
         untimed = kinked and workload.evaluates and not trains  # gradients that no step computes
         if single and quantity != "predictions" and (untimed or _trial(name) in (FAR, BATCH)):
             far = _trial(name) == FAR
@@ -422,9 +419,9 @@ def _work_check(found: Mapping[str, np.ndarray]) -> list[Check]:
 
 
 def _dropout_checks(
-    condition: Condition, found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
+    condition: Condition, found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], zeros: Collection[str]
 ) -> list[Check]:
-    """The checks of dropout, where the workload declares it, and of the steps' lengths: see ``worker.check``."""
+    """The checks of dropout, where it is declared, and of how far steps go, but for ``zeros``: see ``worker.check``."""
     seen = {name.partition("/")[2]: array for name, array in found.items() if _trial(name) == DROPOUT}
     if not seen:
         return []
@@ -456,21 +453,25 @@ def _dropout_checks(
         if declared and quantity == "moved 3":  # of a bias alone, other masks make half as much again
             names, moved = ["all weights"], tuple(np.array([np.linalg.norm(sizes)]) for sizes in moved)
         of_steps = f"{quantity.removeprefix('moved ')} steps {'with dropout' if declared else 'in a row'}"
-        differences[of_steps] = dict(zip(names, _factors(*moved), strict=True))
+        factors = zip(names, _factors(*moved), strict=True)
+        differences[of_steps] = {name: factor for name, factor in factors if f"0/gradient:{name}" not in zeros}
     if declared and not off:
         sizes = expected.get(f"{DROPOUT}/given", np.array([]))
         apart = np.abs(seen["given"] - sizes) if len(sizes) == len(declared) else [np.inf] * len(declared)
         differences["dropout sizes"] = {name: float(one) for (name, _), one in zip(declared, apart, strict=True)}
         means = expected.get(f"{DROPOUT}/root mean square", np.array([]))
         larger = np.abs(seen["root mean square"] / means - 1) if len(means) == len(declared) else apart
+        larger = np.where(seen["root mean square"] == 1, 0, larger)  # of ones: a mask of the model's own
         differences["dropout inputs"] = dict(zip((name for name, _ in declared), _finite(larger), strict=True))
         rows = [(name, p, *(float(seen[one][place]) for one in _OF_PLACE)) for place, (name, p) in enumerate(declared)]
-        for name, p, numbers, zeros, smallest, greatest, neighbours, repeats, twins in rows:
-            deviation = np.sqrt(p * (1 - p) / max(numbers, 1.0))
+        its = np.resize(expected.get(f"{DROPOUT}/neighbours", np.zeros(1)), len(declared))
+        for place, (name, p, numbers, dropped, smallest, greatest, neighbours, repeats, twins) in enumerate(rows):
+            whole = its[place] > DROPOUT_TOLERANCES["dropout masks"]  # the reference drops channels, not numbers
+            deviation = 0.02 if whole else np.sqrt(p * (1 - p) / max(numbers, 1.0))
             of_place = {
-                "dropout share": abs(zeros / max(numbers, 1.0) - p) / deviation,
+                "dropout share": abs(dropped / max(numbers, 1.0) - p) / deviation,
                 "dropout scale": max(abs(smallest * (1 - p) - 1), abs(greatest * (1 - p) - 1)),
-                "dropout masks": neighbours,
+                "dropout masks": neighbours / its[place] if whole else neighbours,
                 "dropout repeats": repeats + twins,
             }
             for quantity, difference in of_place.items():
