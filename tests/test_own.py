@@ -90,7 +90,7 @@ def files(tmp_path, monkeypatch):
         ("import torch\nfrom torch import nn", "import numpy as nn", "imports no framework"),
         ("self.first = Block(3, 8)", "self.first = None", "defines 2 models: Block (line 10), Net (line 20)"),
         ("def __init__(self):", "def __init__(self, width):", "line 21: Net is made with width"),
-        ("CLASSES = 5", "CLASSES = len('five')", "CLASSES is read, and not run"),
+        ("CLASSES = 5", "CLASSES = len('five')", "line 6: CLASSES is read, and not run"),
         ("CLASSES = 5", "", "say either CLASSES = 10, or TARGET"),
         ("INPUT = (3, 8, 8)", "", "no INPUT"),
         ("INPUT = (3, 8, 8)", "INPUT = 3", "inputs: 3 is no shape"),

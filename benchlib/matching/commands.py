@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import environments, frameworks
+from benchlib import frameworks
 from benchlib.cluster.lab import Lab
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
@@ -33,7 +33,8 @@ class OwnWorkload:
         return [
             Condition(workload=self.name, framework=one.framework, environment=one.environment, mode=mode, lane=lane)
             for one in self.sources
-            for mode in ([mode for mode in modes if mode in frameworks.modes(one.framework)] or _usual(one))
+            for there in [frameworks.modes(one.framework)]
+            for mode in ([mode for mode in modes if mode in there] or there[:1])
         ]
 
     @property
@@ -100,9 +101,7 @@ def compare(
 
 def _prepare(files: Sequence[Path], name: str, outputs: Path | None, create: bool) -> tuple[OwnWorkload, Lab]:
     for one in files if create else ():
-        framework = sources.framework_of(one)
-        if framework in environments.templates() and not sources.offering(framework):
-            environments.create(framework)
+        sources.read(one, create)
     folder = Path("outputs") if outputs is None else outputs
     workload = workload_from(*files, name=name, outputs=folder)
     print(f"{workload.name}: {workload.choices}")
@@ -115,10 +114,6 @@ def _say(workload: OwnWorkload, certificates: Iterable[Certificate]) -> None:
         print(f"{title} ({one.condition.mode}): {one.verdict}{f': {one.why or one.reason}' if not one.same else ''}")
     if workload.parted:
         print(f"weights: no layout gives the reference's numbers from here on: {workload.parted}")
-
-
-def _usual(source: Source) -> tuple[str, ...]:
-    return frameworks.modes(source.framework)[:1]
 
 
 def _write(path: Path, text: str) -> None:

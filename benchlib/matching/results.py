@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+import nbformat
 import pandas as pd
 
 from benchlib import latex, reprs, shown, tables
@@ -76,8 +75,7 @@ def notebook(files: Iterable[str], modes: Iterable[str], name: str, precision: f
         f"compared = lab.compare(workload.conditions({', '.join(map(repr, modes))}), precision={precision})",
         "compared",
     ]
-    cells = [["\n".join(lines)], ["compared.plot()"], ["print(compared.to_latex())"]]
-    empty: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    cells = ["\n".join(lines), "compared.plot()", "print(compared.to_latex())"]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    described = [{**empty, "id": f"cell-{number}", "source": source} for number, source in enumerate(cells)]
-    return json.dumps({"cells": described, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    made = nbformat.v4.new_notebook(metadata=kernel, cells=[nbformat.v4.new_code_cell(one) for one in cells])
+    return nbformat.writes(made)

@@ -52,16 +52,20 @@ class Source:
         return f"own_{name}" if name[0].isdigit() or name in {*frameworks.names(), "workload", "document"} else name
 
 
-def read(given: str | os.PathLike[str]) -> Source:
-    """Read ``FILE.py``, or ``FILE.py@ENVIRONMENT``; a BenchlibError names file and line of a mistake."""
+def read(given: str | os.PathLike[str], create: bool = False) -> Source:
+    """Read ``FILE.py``, or ``FILE.py@ENVIRONMENT``; ``create`` makes an environment where none has the framework. A
+    BenchlibError names file and line of a mistake.
+    """
     text, _, environment = os.fspath(given).partition("@")
     path, tree = Path(text), _parse(text)
     _require_only_definitions(text, tree)
     framework = _framework(text, tree)
     name, line = _model(text, tree)
     functions = tuple(one.name for one in tree.body if isinstance(one, ast.FunctionDef) and one.name in FUNCTIONS)
-    declared = dict(_declared(text, tree))
-    return Source(path, framework, environment or _environment(text, framework), name, line, declared, functions)
+    declared = dict(_assigned(text, tree, DECLARED))
+    return Source(
+        path, framework, environment or _environment(text, framework, create), name, line, declared, functions
+    )
 
 
 def read_all(given: tuple[str | os.PathLike[str], ...]) -> list[Source]:
@@ -88,23 +92,15 @@ def declaration(sources: list[Source], name: str, default: Any = None) -> Any:
     return next(iter(said.values()), default)
 
 
-def framework_of(given: str | os.PathLike[str]) -> str:
-    """The framework of a file."""
-    path = os.fspath(given).partition("@")[0]
-    return _framework(path, _parse(path))
-
-
-def offering(framework: str) -> str:
-    """The first environment that has the framework; empty: none has it."""
-    there = (name for name in environments.names() if availability.why_absent(framework, "cpu", name) is None)
-    return next(there, "")
-
-
-def _environment(path: str, framework: str) -> str:
+def _environment(path: str, framework: str, create: bool) -> str:
     """The first environment that has the framework; a BenchlibError with the command that makes one."""
-    if name := offering(framework):
+    there = (name for name in environments.names() if availability.why_absent(framework, "cpu", name) is None)
+    if name := next(there, ""):
         return name
     made = framework if framework in environments.templates() else ""
+    if made and create:
+        environments.create(made)
+        return made
     how = f"benchlib environment create {made} makes one, and so does --create" if made else "install it"
     raise BenchlibError(f"{path}: no environment here has {frameworks.title(framework)}; {how}")
 
@@ -140,7 +136,7 @@ def _framework(path: str, tree: ast.Module) -> str:
 def _model(path: str, tree: ast.Module) -> tuple[str, int]:
     """The class or function that makes the model, and its line."""
     defined = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef | ast.FunctionDef)}
-    for _, value in _assigned(tree, ("MODEL",)):
+    for _, value in _assigned(path, tree, ("MODEL",)):
         if value not in defined:
             raise BenchlibError(f"{path}: MODEL = {value!r}: {no_such('class or function', value, defined)}")
         return value, defined[value].lineno
@@ -184,26 +180,16 @@ def _require_no_arguments(path: str, model: ast.ClassDef) -> None:
                 )
 
 
-def _assigned(tree: ast.Module, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Name) and target.id in names:
-                    yield target.id, _literal(node)
-
-
-def _literal(node: ast.Assign) -> Any:
-    try:
-        return ast.literal_eval(node.value)
-    except ValueError:
-        return ...
-
-
-def _declared(path: str, tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    for name, value in _assigned(tree, DECLARED):
-        if value is ...:
-            raise BenchlibError(f"{path}: {name} is read, and not run: write numbers, texts and tuples of them")
-        yield name, value
+def _assigned(path: str, tree: ast.Module, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    assigned = [(target, node) for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    for name, node in ((target.id, node) for target, node in assigned if isinstance(target, ast.Name)):
+        try:
+            value = ast.literal_eval(node.value) if name in names else None
+        except ValueError:
+            rule = "is read, and not run: write numbers, texts and tuples of them"
+            raise BenchlibError(f"{path}: line {node.lineno}: {name} {rule}") from None
+        if name in names:
+            yield name, value
 
 
 def _require_only_definitions(path: str, tree: ast.Module) -> None:
