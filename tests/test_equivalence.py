@@ -1,8 +1,11 @@
 """The gate finds what differs, and lets rounding pass: a reference in fp32 is as far from the truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from benchlib import workloads
 from benchlib.cache import load, save
 from benchlib.condition import Condition
 from benchlib.equivalence import compare, gate
@@ -150,6 +153,21 @@ def test_a_file_that_fails_in_double_precision_is_judged_in_fp32_and_the_certifi
     other = verdict(scaled(arrays, "outputs", 1.01), arrays)
     assert gate.judge([failed("TypeError")], other).verdict == "different"
     assert gate.judge([other], own) == other
+
+
+def test_a_user_s_model_whose_operators_round_in_double_precision_is_judged_in_fp32(arrays, monkeypatch):
+    exact = {name: array.astype(float) for name, array in arrays.items() if not name.startswith("probe/")}
+    own, usual = verdict(arrays, arrays), workloads.load("cnn")
+    condition = CONDITION.but(framework="jax", precision="fp64")
+    rounded, other = (verdict(scaled(exact, "outputs", 1 + by), exact, condition=condition) for by in (1e-7, 1e-5))
+    assert gate.judge([rounded], own) == rounded, "of a workload that says nothing of it"
+    ours = replace(usual, gate=replace(usual.gate, rounds=1e-6))
+    monkeypatch.setattr(workloads, "load", lambda name: ours)
+    judged = gate.judge([rounded], own)
+    assert (judged.same, ["rounds some numbers" in name for name in judged.unexercised]) == (True, [True])
+    assert gate.judge([other], own) == other
+    updates = verdict(scaled(exact, "update:conv1.weight", 1 + 1e-8), exact, condition=condition)
+    assert gate.judge([updates], own) == updates, "outputs agree, so nothing has rounded"
 
 
 def test_where_masks_cannot_be_given_the_largest_batch_is_left_out_by_name(arrays):

@@ -4,10 +4,6 @@ The gate compares each condition with the truth: the reference, PyTorch eager on
 same weights and batches. It compares outputs, gradients, losses, changes of the weights, untrained state and evaluation
 outputs; then the optimizer alone, on given weights and gradients; then dropout alone, and with given masks at the
 largest batch. In small trials dropout is off (``Workload.gate``).
-
-In double precision rounding has no say: there two frameworks agree to ``EXACT``. In fp32 a condition lies no farther
-from the truth than the reference's own fp32 does, to ``FACTOR``. A gradient that is 0 in truth, as of a bias that the
-next layer cancels, is rounding in both.
 """
 
 from __future__ import annotations

@@ -98,13 +98,21 @@ def _in_double(condition: Condition) -> list[Condition]:
 
 
 def judge(first: Sequence[Certificate], own: Certificate) -> Certificate:
-    """The first prerequisite that is not the same, or else ``own``. A file that fails in double precision is held
-    against the truth in fp32 alone, as all are of a framework that has none; the certificate names that.
+    """The first prerequisite that is not the same, or else ``own``. A file that fails or rounds in double precision is
+    held against the truth in fp32 alone, as all are of a framework that has none; the certificate names that.
     """
-    failed = [one for one in first if one.condition.precision == "fp64" and one.refused]
+    failed = [one for one in first if one.condition.precision == "fp64" and (one.refused or _rounds(one))]
     wrong = next((one for one in first if not one.same and one not in failed), own)
-    named = {f"double precision, in which its file fails ({one.failure.exception})": False for one in failed}
+    why = (_rounds(one) or f"fails ({one.failure.exception})" for one in failed)
+    named = {f"double precision, in which its file {one}": False for one in why}
     return wrong.model_copy(update={"exercised": {**wrong.exercised, **named}}) if wrong.checks else wrong
+
+
+def _rounds(certificate: Certificate) -> str:
+    """Does a framework's own operator round in double precision, of a user's model (``Gate.rounds``)? Then, how."""
+    most = workloads.load(certificate.condition.workload).gate.rounds
+    outputs = [check for check in certificate.checks if check.name == "outputs" and not check.ok]
+    return "rounds some numbers to fp32" if any(one.worst <= most for one in outputs) else ""
 
 
 def can_train(condition: Condition) -> bool:

@@ -88,9 +88,7 @@ Rounding leaves up to 8e-3 of it, relative to ``NEGLIGIBLE`` of the largest grad
 """
 
 DEEP = {"gradients": 5, "updates": 5, "single": 5, "8 steps with dropout": 3, "8 steps in a row": 10}
-"""So many times that is allowed for a model that makes rounding grow (``Gate.fed``). A gradient of ``googlenet`` in
-MXNet was 1.4e-4 off in two of three trials. Eight steps with other masks move a bias of it by up to 1.9 times as much.
-"""
+"""So many times that is allowed for a model that makes rounding grow (``Gate.fed``), such as ``googlenet``."""
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
 """The same on an NVIDIA GPU, which sums in other orders, without TF32. Not set from a run; docs/gallery/gpu has one."""
@@ -144,15 +142,12 @@ DROPOUT_TOLERANCES = {
 
 MIXED_DROPOUT_TOLERANCES = {"dropout scale": 0.03, "3 steps in a row": 0.25, "8 steps in a row": 0.5}
 """The tolerances that differ in mixed precision. The factor 1 / (1 - p) and the number that it scales are rounded: up
-to 0.01 in ``cnn``, ``gcn``, ``seq2seq`` and ``bert``. Where nothing is scaled it is off by p. Steps move a weight as
-far as ``update size`` of ``MIXED_TOLERANCES`` allows, and in eight twice that. Those of ``resnet50`` in JAX, in bf16,
-differ by up to 0.08 and 0.21, of ``gru`` by 0.002. ``googlenet``, and ``resnet50`` elsewhere, have not been tried.
+to 0.01 in ``cnn``, ``gcn``, ``seq2seq`` and ``bert``. Steps of ``resnet50`` in JAX differ by up to 0.08 and 0.21.
 """
 
 DROPS = 2e-5
 """The least relative difference of the losses of a few steps from the same weights and batch, where the steps drop
-other numbers each time. The losses of ``gcn``, which are means over many nodes, differ by 1e-3, those of the others
-by 1e-2; rounding makes it 1e-6 at most.
+other numbers each time. Those of ``gcn``, means over many nodes, differ by 1e-3; rounding makes it 1e-6 at most.
 """
 
 TRAINING = {"cpu": 1e-4, "cuda": 1e-3}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def build(
     weights = {
         name: Weight(tuple(shape), "zeros", trained=trained) for name, shape, trained in values.get("weights", ())
     }
-    translation = Translation(values.get("match", parts), weights or workload.weights(values))
+    translation = Translation(values.get("match", parts), weights or workload.weights(values), session.weights)
     own = replace(workload, weights=lambda _: translation.own)
     type(session).build(session, own, module, values, learning_rate)
     for name in _TRANSLATED:
@@ -60,8 +60,10 @@ _TRANSLATED = ("load", "weights", "gradients", "update", "layers")
 class Translation:
     """Arrays by the workload's names from those by the model's, and back."""
 
-    def __init__(self, parts: Sequence[Part], weights: Mapping[str, Weight]) -> None:
-        self._parts, self._weights = parts, weights
+    def __init__(
+        self, parts: Sequence[Part], weights: Mapping[str, Weight], own_weights: Callable[[], Arrays] = dict
+    ) -> None:
+        self._parts, self._weights, self._own_weights = parts, weights, own_weights
         self.own = {
             one["own"]: Weight(tuple(one["own_shape"]), "zeros", trained=weights[one["of"][0]].trained) for one in parts
         }
@@ -75,6 +77,9 @@ class Translation:
     def load(self, load: Any, weights: Arrays, *arguments: Any) -> None:
         self._kept = {name: np.array(array) for name, array in weights.items()}
         load(self.to_own(weights), *arguments)
+        is_double = any(array.dtype == np.float64 for array in self._own_weights().values())
+        if is_double and any(one.get("how") == "sum" for one in self._parts):  # added in double precision, too
+            load(self.to_own({name: np.array(array, float) for name, array in weights.items()}), *arguments)
 
     def weights(self, weights: Any) -> dict[str, np.ndarray]:
         return self.to_workload(weights(), self._kept)

@@ -155,6 +155,9 @@ class Gate:
     # does it make rounding grow from step to step? Then a trial takes one step, and a longer training gives it the
     # reference's weights before each step
     fed: bool = False
+    # in double precision outputs that are nearer, though not equal, are rounded by a framework's own operator, such as
+    # a resize that gives fp32, or a slope that is kept in it; then fp32 decides
+    rounds: float = 0.0
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
