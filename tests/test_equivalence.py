@@ -317,7 +317,7 @@ def of_dropout(**seen):
         ("root mean square", [1.0, 2.02], []),
         ("root mean square", [1.0, 2.4], ["dropout inputs"]),  # of other numbers
         ("root mean square", [1.0, np.nan], ["dropout inputs"]),
-        ("root mean square", [1.0, 1.0], []),  # of ones: a mask that the model multiplies with by itself
+        ("root mean square", [1.0, 1.0], ["dropout inputs"]),
         ("moved 8", [0.12, 0.18, 0.1, 0.0011], []),  # as other masks have it
         *[
             ("moved 8", moved, ["8 steps with dropout"])  # steps that do less while dropout is at work
@@ -346,11 +346,19 @@ def test_what_dropout_and_steps_with_it_do_otherwise_is_seen(arrays, quantity, s
     assert wrong_of(verdict(own, arrays, its, condition)) == wrong
 
 
+def test_ones_that_are_dropped_to_make_a_mask_are_compared_where_masks_are_given(arrays):
+    condition, batch = Condition(workload="gcn", framework="mindspore"), {"batch/first loss": np.array([2.0])}
+    own, its = ({**arrays, **of_dropout(**{"root mean square": [1.0, one]})} for one in (1.0, 2.0))
+    assert wrong_of(verdict(own, arrays, its, condition)) == ["dropout inputs"]
+    assert verdict({**own, **batch}, {**arrays, **batch}, {**its, **batch}, condition).same
+
+
 @pytest.mark.parametrize(
     ("quantity", "seen", "wrong", "alone"),
     [
         ("neighbours", [120.0, 1.0], [], ["dropout masks"]),
-        ("neighbours", [1000.0, 1.0], ["dropout masks"], ["dropout masks"]),
+        ("neighbours", [60.0, 1.0], ["dropout masks"], ["dropout masks"]),
+        ("neighbours", [1.0, 1.0], ["dropout masks"], []),
         ("zeros", [22_000, 20_000], [], ["dropout share"]),
         ("zeros", [25_000, 20_000], ["dropout share"], ["dropout share"]),
     ],
@@ -417,8 +425,11 @@ def test_a_gradient_that_is_0_in_truth_may_be_what_rounding_leaves_of_it(arrays)
     assert not left(4e-5), "rounding does that, in sums of equal numbers"
     assert not left(3e-4, 1e-4), "where the reference has as much, to a factor"
     assert left(1e-4) == ["gradients"]
-    for gradient, wrong in ((0.0, []), (0.5, ["updates"])):  # Adam divides it by itself, to a step of any size
+    # Adam divides it by itself, and steps are as large in others
+    for gradient, by, wrong in ((0.0, 1e-7, []), (0.0, 1e-3, ["updates"]), (0.5, 1e-7, ["updates"])):
         exact = {name: array.astype(float) for name, array in truth.items() if not name.startswith("probe/")}
         exact |= {f"{trial}/gradient:conv1.bias": np.full(50, gradient) for trial in (0, 1, 2, "again")}
-        exact, moved = ({**exact, **{f"{one}/update:conv1.bias": np.full(50, by) for one in "012"}} for by in (0, 1e-7))
+        exact, moved = (
+            {**exact, **{f"{one}/update:conv1.bias": np.full(50, size) for one in "012"}} for size in (0, by)
+        )
         assert wrong_of(verdict(moved, exact, condition=CONDITION.but(framework="jax", precision="fp64"))) == wrong

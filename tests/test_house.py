@@ -17,7 +17,7 @@ ROOMS = {
     "environments": (771, "environments interpreters plugins probe env_vars"),
     "provenance": (863, "provenance"),
     "runner": (1727, "runner"),
-    "equivalence": (1874, "equivalence"),
+    "equivalence": (1873, "equivalence"),
     "stats": (1637, "stats"),
     "notebooks": (3061, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
     "suite and report": (2034, "suite report tensorboard"),
@@ -30,7 +30,7 @@ ROOMS = {
 
 WITHOUT = {"frameworks", "workloads"}
 TESTS = 18685
-NEW = 1293  # of the 1,500 granted for then and now, many machines and a user's own model
+NEW = 1313  # of the 1,500 granted for then and now, many machines and a user's own model
 
 
 def lines(path: Path) -> int:

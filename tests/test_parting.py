@@ -66,3 +66,12 @@ def test_a_layer_or_a_part_of_a_step_is_named(monkeypatch, wrong, name, ours, it
     checks = [Check(name=wrong, difference=1, worst=1, at="0/it", tolerance=1e-4)]
     certificate = Certificate(condition=gated.condition, reference=CNN, checks=checks)
     assert said in parting.with_parting(certificate, gated, 1).why
+
+
+def test_an_activation_that_one_has_within_a_layer_is_no_difference():
+    gated = SimpleNamespace(condition=CNN, job=SimpleNamespace(condition=CNN), results=Results({}, {}, {}))
+    active, last = np.maximum(X, 0), "output of dense2/1"
+    said = parting._compare_layers(gated, {OUT: active, IN: active, last: Y}, {OUT: X, IN: active, last: X}, "0", True)
+    assert said[0].startswith("first apart at the output of dense2")
+    said = parting._compare_layers(gated, {OUT: Y, IN: Y}, {OUT: X, IN: X}, "0", True)
+    assert said[0].startswith("first apart at the output of dense1")

@@ -253,9 +253,10 @@ def _judge(
         theirs = max((its.get(one, 0.0) for one in (same if kinked and not trains else names)), default=0.0)
         if np.isinf(theirs) and _trial(name) == FAR:
             continue  # large weights leave the reference in fp32 without a number
+        zero = ZERO if kinked else 1e-5 if quantity == "updates" else 0.0  # in fp64 Adam makes 4e-9 of rounding
         differences[name], own[name] = ours[name], theirs if np.isfinite(theirs) else 0.0
         rounded = FACTOR * own[name] if quantity != "predictions" else own[name]
-        tolerances[name] = max(tolerance, rounded, ZERO if name in zeros and (kinked or quantity == "updates") else 0.0)
+        tolerances[name] = max(tolerance, rounded, zero if name in zeros else 0.0)
         untimed = kinked and workload.evaluates and not trains  # gradients that no step computes
         if single and quantity != "predictions" and (untimed or _trial(name) in (FAR, BATCH)):
             far = _trial(name) == FAR
@@ -444,30 +445,32 @@ def _dropout_checks(
         at = f"losses of {len(losses)} steps, {apart:.1e} apart"
         differences["dropout in steps"] = {at: float(DROPS / apart) if apart > 0 else np.inf}
     trained = [name for name, weight in workload.weights(condition.hyperparameters).items() if weight.trained]
+    moving = np.array([f"0/gradient:{name}" not in zeros for name in trained], dtype=bool)
     for quantity in [name for name in seen if name.startswith("moved ")]:
-        names, moved = trained, (seen[quantity], expected.get(f"{DROPOUT}/{quantity}", np.full(len(trained), np.nan)))
+        its = expected.get(f"{DROPOUT}/{quantity}", np.full(len(trained), np.nan))
+        names, moved = list(itertools.compress(trained, moving)), (seen[quantity][moving], its[moving])
         if declared and quantity == "moved 3":  # of a bias alone, other masks make half as much again
             names, moved = ["all weights"], tuple(np.array([np.linalg.norm(sizes)]) for sizes in moved)
         of_steps = f"{quantity.removeprefix('moved ')} steps {'with dropout' if declared else 'in a row'}"
-        factors = zip(names, _factors(*moved), strict=True)
-        differences[of_steps] = {name: factor for name, factor in factors if f"0/gradient:{name}" not in zeros}
+        differences[of_steps] = dict(zip(names, _factors(*moved), strict=True))
     if declared and not off:
         sizes = expected.get(f"{DROPOUT}/given", np.array([]))
         apart = np.abs(seen["given"] - sizes) if len(sizes) == len(declared) else [np.inf] * len(declared)
         differences["dropout sizes"] = {name: float(one) for (name, _), one in zip(declared, apart, strict=True)}
         means = expected.get(f"{DROPOUT}/root mean square", np.array([]))
         larger = np.abs(seen["root mean square"] / means - 1) if len(means) == len(declared) else apart
-        larger = np.where(seen["root mean square"] == 1, 0, larger)  # of ones: a mask of the model's own
+        if condition.precision == "fp32" and any(_trial(name) == BATCH for name in found):  # masks were given
+            larger = np.where(seen["root mean square"] == 1, 0, larger)  # of ones, which make a mask
         differences["dropout inputs"] = dict(zip((name for name, _ in declared), _finite(larger), strict=True))
         rows = [(name, p, *(float(seen[one][place]) for one in _OF_PLACE)) for place, (name, p) in enumerate(declared)]
         its = np.resize(expected.get(f"{DROPOUT}/neighbours", np.zeros(1)), len(declared))
         for place, (name, p, numbers, dropped, smallest, greatest, neighbours, repeats, twins) in enumerate(rows):
             whole = its[place] > DROPOUT_TOLERANCES["dropout masks"]  # the reference drops channels, not numbers
-            deviation = 0.02 if whole else np.sqrt(p * (1 - p) / max(numbers, 1.0))
+            deviation = np.sqrt(p * (1 - p) / (625.0 if whole else max(numbers, 1.0)))
             of_place = {
                 "dropout share": abs(dropped / max(numbers, 1.0) - p) / deviation,
                 "dropout scale": max(abs(smallest * (1 - p) - 1), abs(greatest * (1 - p) - 1)),
-                "dropout masks": neighbours / its[place] if whole else neighbours,
+                "dropout masks": 12 * abs(neighbours / its[place] - 1) if whole else neighbours,
                 "dropout repeats": repeats + twins,
             }
             for quantity, difference in of_place.items():
@@ -481,7 +484,7 @@ def _dropout_checks(
 
 def _factors(found: np.ndarray, expected: np.ndarray) -> list[float]:
     """The relative difference of each size from the expected one."""
-    floor = NEGLIGIBLE * expected.max() + np.finfo(np.float32).tiny
+    floor = NEGLIGIBLE * expected.max(initial=0.0) + np.finfo(np.float32).tiny
     ratios = (found + floor) / (expected + floor)
     return _finite(np.maximum(ratios, 1 / ratios) - 1)
 

@@ -96,8 +96,11 @@ def _compare_layers(gated: Gated, found: Arrays, expected: Arrays, trial: str, f
     sides = {"the condition": sorted(ours - its), "the reference": sorted(its - ours)}
     alone = "; ".join(f"only {who} calls {', '.join(some[:3])}" for who, some in sides.items() if some)
     pairs, scaled = _pairs(found, expected), _guess_change(gated, trial, "gradient")
-    for name, pair in pairs.items():
-        if not (apart := _distance(*pair)) <= max(APART, tolerances(gated.condition)["outputs"]):
+    allowed, names = max(APART, tolerances(gated.condition)["outputs"]), list(pairs)
+    for place, (name, pair) in enumerate(pairs.items(), 1):
+        after = pairs[names[place]] if name.startswith("output") and names[place:] else pair
+        within = after[0].size == pair[0].size and _distance(*map(np.ravel, after)) <= allowed
+        if not within and not (apart := _distance(*pair)) <= allowed:  # one may have its activation within the layer
             between = before and not name.startswith("output")
             where = f"between {before} and {_layer(name)}" if between else f"at the {name.partition('/')[0]}"
             guess = _guess_layer(gated, pairs, name, before) or scaled

@@ -98,9 +98,7 @@ HALF_TOLERANCES = {
     **dict.fromkeys(("gradients", "updates", "state", "evaluation outputs"), 3e-2),
     **{"predictions": 0.0, "optimizer": 1e-3},
 }
-"""The same on other devices, such as an NPU, which may round fp32 products to 10 bits after the point (HF32). Nothing
-switches that off in the gate yet. Never run on Ascend.
-"""
+"""The same on other devices, such as an NPU, which may round fp32 products to 10 bits (HF32). Never run on Ascend."""
 
 MIXED_TOLERANCES = {
     "bf16": {
@@ -117,8 +115,7 @@ MIXED_TOLERANCES = {
 """The largest relative differences that mixed precision may have from fp32: of outputs about 16 roundings. Of gradients
 each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go.
 Rounding as coarse as that meets kinks in every batch and turns single gradients another way, those of ``cnn`` by 0.1 of
-the largest. The check is there to find a wrong cast, a loss scaled twice, gradients not unscaled or a missing step.
-Decoded words are not compared, because rounding decides near ties.
+the largest. Found are a wrong cast, a loss scaled twice, gradients not unscaled, a missing step; words are left out.
 """
 
 DROPOUT_TOLERANCES = {
@@ -146,9 +143,7 @@ to 0.01 in ``cnn``, ``gcn``, ``seq2seq`` and ``bert``. Steps of ``resnet50`` in 
 """
 
 DROPS = 2e-5
-"""The least relative difference of the losses of a few steps from the same weights and batch, where the steps drop
-other numbers each time. Those of ``gcn``, means over many nodes, differ by 1e-3; rounding makes it 1e-6 at most.
-"""
+"""The least relative difference of losses from the same weights and batch with other dropout; rounding makes 1e-6."""
 
 TRAINING = {"cpu": 1e-4, "cuda": 1e-3}
 """The relative difference allowed of a loss in a longer training, where rounding adds up over its steps. 50 steps of
@@ -161,8 +156,6 @@ more. The gradient of a bias that the next layer cancels is rounding noise, and 
 """
 
 ROUNDING = 2.0**-22
-"""The share of a weight's size by which two frameworks may part in each step. Each rounds twice, its decay and its
-update, by half a unit in the last of 24 digits. A step's change cannot be known better.
-"""
+"""The share of a weight's size by which two frameworks may part in each step: each rounds its decay and its update."""
 
 ROUNDING_EXACT = 2.0**-51  # the same in double precision
