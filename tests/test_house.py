@@ -24,7 +24,7 @@ ROOMS = {
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),
     "cluster": (900, "cluster"),
-    "matching": (1118, "matching"),
+    "matching": (1117, "matching"),
 }
 """By room its lines at most, and its modules and folders."""
 

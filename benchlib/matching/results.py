@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 
 from benchlib import latex, reprs, shown, tables
@@ -16,10 +16,8 @@ from benchlib.shown import Shown
 from benchlib.stats.comparison import Comparison
 
 STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-STYLE += (
-    "svg,img{max-width:100%;height:auto}table{border-collapse:collapse;font-size:.9rem;display:block;overflow-x:auto}"
-)
-STYLE += "td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #ddd}pre{white-space:pre-wrap}"
+STYLE += "svg,img{max-width:100%;height:auto}td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #ddd}"
+STYLE += "table{border-collapse:collapse;font-size:.9rem;display:block;overflow-x:auto}pre{white-space:pre-wrap}"
 
 
 def to_latex(result: Shown) -> str:
@@ -77,5 +75,6 @@ def notebook(files: Iterable[str], modes: Iterable[str], name: str, precision: f
     ]
     cells = ["\n".join(lines), "compared.plot()", "print(compared.to_latex())"]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    made = nbformat.v4.new_notebook(metadata=kernel, cells=[nbformat.v4.new_code_cell(one) for one in cells])
-    return nbformat.writes(made)
+    empty = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    described = [{**empty, "id": f"cell-{number}", "source": [one]} for number, one in enumerate(cells)]
+    return json.dumps({"cells": described, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1)
