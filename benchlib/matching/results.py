@@ -75,6 +75,6 @@ def notebook(files: Iterable[str], modes: Iterable[str], name: str, precision: f
     ]
     cells = ["\n".join(lines), "compared.plot()", "print(compared.to_latex())"]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    empty = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    empty: dict[str, object] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
     described = [{**empty, "id": f"cell-{number}", "source": [one]} for number, one in enumerate(cells)]
     return json.dumps({"cells": described, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1)
