@@ -102,9 +102,7 @@ def test_a_crash_is_sent_again_by_the_next_driver_and_once_by_each(engine, tmp_p
     assert len(engine.submitted) == 2, "what went well is not sent again"
 
 
-def test_another_package_knob_or_gate_is_another_job_and_what_was_known_stays_while_it_runs(
-    engine, tmp_path, monkeypatch
-):
+def test_another_package_knob_or_variable_is_another_job_and_what_was_known_stays(engine, tmp_path, monkeypatch):
     def name():
         return jobs.document("compare", [toy()], {})["name"]
 

@@ -203,7 +203,7 @@ def test_between_hosts_the_one_whose_software_changed_is_named(tmp_path):
     assert not diff.Diff(("a", "b"), [], [[], ["graph / eager"]], []).fails("slower"), "one is new"
 
 
-def test_each_side_is_taken_within_its_own_host(two, tmp_path):
+def test_each_side_is_taken_within_its_own_host(two, tmp_path, monkeypatch):
     merge(two, both := tmp_path / "both")
     slow = measured(tmp_path / "s", host="n2", seed=3, step=slowed("graph", 1.2))
     found = diff.compare(f"{both}@host=n1", f"{both}@host=n2")
@@ -211,10 +211,16 @@ def test_each_side_is_taken_within_its_own_host(two, tmp_path):
     found = diff.compare(str(both), str(slow))
     assert [one.before.host for one in found.changed] == ["n2"] * len(BATCHES), "where both have a host: with itself"
     check = Check(name="outputs", difference=1.0, worst=1.0, at="x", tolerance=0.1)
-    proof = Certificate(condition=gate.adapt(OTHER.but(batch_size=8)), reference=BASE, file="k", checks=[check])
-    save(slow / "certificates" / "k.json", proof)
+    gated = gate.adapt(OTHER.but(batch_size=8))
+    exact = gated.but(precision="fp64")
+    monkeypatch.setattr(gate, "prerequisites", lambda one: [exact] if one == gated else [])
+    wrong = Certificate(condition=exact, reference=BASE, file="k", checks=[check])
+    right = {"condition": gated, "file": "l", "checks": [check.model_copy(update={"difference": 0.0})]}
+    for proof in (wrong, wrong.model_copy(update=right)):
+        assert len(diff.read_side(str(slow))) == len(BATCHES)
+        save(slow / "certificates" / f"{proof.file}.json", proof)
     with pytest.raises(BenchlibError, match="no row of a comparison is there that has a ratio"):
-        diff.read_side(str(slow))
+        diff.read_side(str(slow))  # in double precision another model
     third = measured(tmp_path / "t", host="n3", seed=4)
     found = diff.compare(str(both), str(third))
     assert (found.changes, len(found.unclear)) == ([], len(BATCHES)), "which of two hosts is meant is not guessed"

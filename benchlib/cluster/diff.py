@@ -166,11 +166,11 @@ def _select(rows: list[Measurement], what: str, value: str) -> list[Measurement]
 
 
 def ratios(rows: Iterable[Measurement], folder: Path) -> list[Ratio]:
-    """The ratios to the baseline in rows of comparisons, for each comparison and host: undisturbed ones of models that
-    no certificate in the ``folder`` of results calls different.
-    """
-    proofs = (load(Certificate, path) for path in folder.glob("certificates/[!.]*.json"))
-    wrong = {one.condition for one in proofs if one and not one.same}
+    """The undisturbed ratios of each comparison and host, but of models that the ``folder`` has not as the same."""
+    paths = sorted(folder.glob("certificates/[!.]*.json"), key=lambda path: path.stat().st_mtime)
+    proofs = {one.condition: one for path in paths if (one := load(Certificate, path))}  # the last of each
+    first = {one: [proofs[it] for it in gate.prerequisites(one) if it in proofs] for one in proofs}
+    wrong = {one for one, proof in proofs.items() if not gate.judge(first[one], proof).same}
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for m in rows:
         groups.setdefault((m.group, m.machine.get("host", "")), []).append(m)

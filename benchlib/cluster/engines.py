@@ -62,11 +62,11 @@ ENGINES = {"local": Local, "slurm": Slurm}
 def _ask(program: str, *arguments: str, script: str = "") -> str:
     if shutil.which(program) is None:
         raise BenchlibError(f"slurm: {program} is not on PATH: run this where jobs are submitted, or leave --on out")
-    for wait_s in (5, 30, 120):
+    for wait_s in (0, 5, 30, 120):  # a controller that is started again answers later, and its jobs run on
+        time.sleep(wait_s)
         done = subprocess.run([program, *arguments], input=script, capture_output=True, text=True, check=False)
         if done.returncode == 0 or program != "squeue":
             break
-        time.sleep(wait_s)  # a controller that is started again answers later, and its jobs run on
     if done.returncode:
         raise BenchlibError(f"slurm: {program}: {done.stderr.strip()}: see sinfo, and the options after slurm in --on")
     return done.stdout

@@ -10,8 +10,8 @@ from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
 from benchlib.workloads.neutral import CAREFUL_RATE, DROPOUT_OFF
 
 ROUNDS = 1e-6
-"""Outputs that are so near in double precision are rounded. A flax attention's root of the heads' size, a bilinear
-resize in TensorFlow, and the slope of MXNet's LeakyReLU made 1.1e-8 to 9.8e-8.
+"""Outputs that are so near in double precision are rounded. flax's attention, whose softmax is fp32, a bilinear resize
+in TensorFlow, and the slope of MXNet's LeakyReLU made 1.1e-8 to 9.8e-8.
 """
 
 DEEP = 8
