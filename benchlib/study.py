@@ -249,7 +249,7 @@ class Study:
 
         named = naming.name_subjects(tidy.concat(self._frame(number, part) for number, part in enumerate(self.parts)))
         at = " on " + named["host"].fillna("a host") if named["host"].nunique() > 1 else ""  # nothing leads across
-        return named.assign(**{side: named[side] + at for side in ("subject", "baseline_subject") if side in named})
+        return named.assign(subject=named["subject"] + at)  # a baseline is on the same host
 
     def _frame(self, number: int, part: Part) -> pd.DataFrame:
         common = {"notebook": self.name, "task": part.task, "part": number, "margin": self.margin}
