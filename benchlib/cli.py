@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import benchlib
 from benchlib.cluster import commands as cluster
 from benchlib.errors import REMEDIES, BenchlibError, require_package, write_error
-from benchlib.matching.options import COMMANDS, OPTIONS
+from benchlib.matching.options import COMMANDS, OPTIONS, new
 from benchlib.report.pdf import PAPERS
 from benchlib.runner.interrupt import one_interrupt
 
@@ -272,4 +272,4 @@ _COMMANDS = {
     **cluster.COMMANDS,
 }
 
-_ALONE = (devices, environment, *cluster.COMMANDS)  # which do without the packages of the extra ``suite``
+_ALONE = (devices, environment, new, *cluster.COMMANDS)  # which do without the packages of the extra ``suite``

@@ -24,13 +24,13 @@ ROOMS = {
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),
     "cluster": (900, "cluster"),
-    "matching": (1117, "matching"),
+    "matching": (1116, "matching"),
 }
 """By room its lines at most, and its modules and folders."""
 
 WITHOUT = {"frameworks", "workloads"}
 TESTS = 18685
-NEW = 1317  # of the 1,500 granted for then and now, many machines and a user's own model
+NEW = 1352  # of the 1,500 granted for then and now, many machines and a user's own model
 
 
 def lines(path: Path) -> int:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -247,6 +248,33 @@ def test_a_users_samples_are_checked_and_random_ones_fit_the_document():
 
 def run(*arguments):
     return subprocess.run([sys.executable, "-m", "benchlib", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_files_of_a_new_workload_are_written_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("new", "workload", "mine").stdout.count("workloads/mine/") == 3
+    for name in ("mine", "cnn", "Mine"):
+        assert run("new", "workload", name).returncode == 2, name
+    assert [one.name for one in Path("workloads").iterdir()] == ["mine"]
+
+
+CERTIFIES = """
+from benchlib import Condition, Lab, environments
+lab = Lab(outputs="outputs", plugins=["."])
+torch = Condition(workload="mine", framework="pytorch")
+there = [torch] if environments.why_absent("jax") else [torch, torch.but(framework="jax", environment="jax")]
+print([one.verdict for one in lab.certify(there).values()])
+print(len(lab.train([torch], seeds=[0], epochs=1).runs()))
+"""
+
+
+@pytest.mark.slow
+def test_a_new_workload_is_one_model_as_it_is_written(tmp_path, monkeypatch):
+    """In JAX, too, where that environment is: the example of docs/extending.md."""
+    monkeypatch.chdir(tmp_path)
+    assert run("new", "workload", "mine").returncode == 0
+    done = subprocess.run([sys.executable, "-c", CERTIFIES], capture_output=True, text=True, check=True)
+    assert set(re.findall(r"'(.+?)'", done.stdout.splitlines()[-2])) == {"same"}, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -3,12 +3,14 @@
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import nbformat
@@ -376,3 +378,8 @@ def test_a_package_goes_through_a_notebook_and_the_report(with_package: Path, tm
     notebook = nbformat.read(results / "notebooks" / "batch_size.ipynb", as_version=4)
     assert not [o for cell in notebook.cells for o in cell.get("outputs", []) if o.output_type == "error"]
     assert "majority" in (results / "report.html").read_text()
+
+
+def test_every_field_of_a_workload_is_explained() -> None:
+    explained = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    assert not [one.name for one in fields(workloads.Workload) if not re.search(rf"`{one.name}\b", explained)]

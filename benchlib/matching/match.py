@@ -161,10 +161,11 @@ def settle(
     while apart and apart not in tried:
         tried.add(apart)
         kinds = list(dict.fromkeys(_kind(part) for part in _suspects(parts, wanted, apart)))
-        for places in itertools.islice(_combinations([len(possible[kind]) for kind in kinds]), COMBINATIONS):
+        every = itertools.islice(itertools.product(*(range(len(possible[kind])) for kind in kinds)), 20_000)
+        for places in sorted(every, key=sum)[1 : COMBINATIONS + 1]:  # those nearest to the beginnings of all first
             changed = {**chosen, **dict(zip(kinds, places, strict=True))}
             later = _first_apart(wanted, compute(laid_out(changed)))
-            if _is_later(wanted, apart, later):
+            if not later or list(wanted).index(later) > list(wanted).index(apart):
                 chosen, apart = changed, later
                 break
     return laid_out(chosen), apart
@@ -174,12 +175,6 @@ def _kind(part: Part) -> tuple[Any, ...]:
     """Arrays of one kind have one layout in all layers: those of one name, but for numbers, and of one shape."""
     names = [[one for one in name.split(".") if not one.isdigit()][-2:] for name in (part["own"], part["of"][0])]
     return str(names), str(part["own_shape"]), str(part.get("rows"))
-
-
-def _combinations(numbers: list[int]) -> Iterator[tuple[int, ...]]:
-    """A place in each of some lists of so many, those first that are nearest to the beginnings of all."""
-    every = itertools.islice(itertools.product(*map(range, numbers)), 20_000)
-    yield from sorted(every, key=sum)[1:]
 
 
 def _by_call(layers: Layers) -> dict[str, np.ndarray]:
@@ -192,17 +187,14 @@ def _first_apart(wanted: Mapping[str, np.ndarray], layers: Layers) -> str:
     count where the next layer's input is the same: a framework may have the activation within the layer.
     """
     found = _by_call(layers)
-    close = {name: _close(found[name], its) for name, its in wanted.items() if _comparable(found, name, its)}
+    alike = {name: its for name, its in wanted.items() if name in found and found[name].size == its.size}
+    close = {name: _close(found[name], its) for name, its in alike.items()}
     names = list(close)
     for place, name in enumerate(names):
         following = next((one for one in names[place + 1 :] if not one.startswith("output")), name)
         if not close[name] and not (name.startswith("output") and close[following]):
             return name
     return ""
-
-
-def _comparable(found: Mapping[str, np.ndarray], name: str, its: np.ndarray) -> bool:
-    return name in found and found[name].size == its.size
 
 
 def _close(ours: np.ndarray, its: np.ndarray) -> bool:
@@ -213,11 +205,6 @@ def _close(ours: np.ndarray, its: np.ndarray) -> bool:
     if ours.shape == its.shape and np.linalg.norm(ours - its) <= CLOSE * size:
         return True
     return bool(np.linalg.norm(np.sort(ours, axis=None) - np.sort(its, axis=None)) <= CLOSE * size / 10)
-
-
-def _is_later(wanted: Mapping[str, np.ndarray], before: str, now: str) -> bool:
-    names = list(wanted)
-    return not now or names.index(now) > names.index(before)
 
 
 def _suspects(parts: list[Part], wanted: Mapping[str, np.ndarray], apart: str) -> Iterator[Part]:

@@ -34,14 +34,30 @@ def compare(given: argparse.Namespace) -> int:
     return commands.compare(given.files, given.modes, given.name, given.outputs, given.create, given.minutes)
 
 
+def new(given: argparse.Namespace) -> int:
+    """Write the files of a workload to fill in: a small network on digits, in PyTorch and JAX.
+
+    They lie in workloads/NAME, and run as they are. docs/extending.md explains each field.
+
+    example:
+      benchlib new workload mine
+    """
+    from benchlib.matching import own
+
+    return own.write_new(given.called)
+
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "files": {"nargs": "+", "metavar": "FILE", "help": "mine_torch.py, or mine_jax.py@ENVIRONMENT"},
     "--modes": {"nargs": "+", "default": (), "metavar": "MODE", "help": "eager, graph ... (default: each one's usual)"},
     "--name": {"default": "", "help": "of the workload (default: what the files' names have in common)"},
+    "kind": {"choices": ["workload"]},
+    "called": {"metavar": "NAME", "help": "of the workload: small letters, digits and _"},
     "--create": {"action": "store_true", "help": "make the environment of a framework that none has"},
 }
 
 COMMANDS = {
     certify: "files --modes --name --outputs --create",
+    new: "kind called",
     compare: "files --modes --name --outputs --create --minutes",
 }

@@ -49,7 +49,6 @@ def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIE
     was_there = place.exists()
     try:
         _write(place, document, found, samples.draw(document), {})
-        _use(place, name)
         return _match(found, document, place, patience_s)
     except BaseException:
         if not was_there:
@@ -74,6 +73,20 @@ def free_name(name: str) -> str:
         raise BenchlibError(f"name {name!r}: write it with small letters, digits and _")
     folders = [Path(one) for one in workloads.__path__[:1]]
     return f"my_{name}" if any((one / name).exists() for one in folders) or name in frameworks.names() else name
+
+
+def write_new(name: str) -> int:
+    """Write a workload to fill in to ``workloads/NAME``, which the working directory is a plug-in with."""
+    place = Path("workloads", name)
+    if free_name(name) != name or place.exists():
+        raise BenchlibError(f"name {name!r}: there is a workload, a framework or a data set of this name, or {place}")
+    place.mkdir(parents=True)
+    for template in sorted(TEMPLATES.glob("new_*.txt")):
+        path = place / f"{template.stem.removeprefix('new_')}.py"
+        path.write_text(template.read_text(encoding="utf-8").replace("NAME", name), encoding="utf-8")
+        print(path)
+    print(f'In Python: Lab(plugins=["."]).certify([Condition(workload="{name}", framework="jax", environment="jax")])')
+    return 0
 
 
 def _document(found: list[Source], name: str) -> dict[str, Any]:
@@ -147,10 +160,10 @@ def _match(found: list[Source], document: dict[str, Any], place: Path, patience_
         document["weights"] = [[name, list(shape), trained] for name, (shape, trained) in described[0].weights.items()]
         document["dropouts"] = reference.dropouts
         arrays = next((model.samples for model in models if model.samples), None)
-        parts = {reference.source.framework: _same(described[0])}
+        same = [{"own": name, "of": [name], "own_shape": shape} for name, shape, _ in document["weights"]]
+        parts: dict[str, list[Part]] = {reference.source.framework: same}
         if arrays or others:
             _write(place, document, found, samples.from_user(*arrays, document) if arrays else None, parts)
-            _use(place, document["name"])
         if others:
             wanted = reference.layers(parts[reference.source.framework])
         parted = []
@@ -170,12 +183,7 @@ def _match(found: list[Source], document: dict[str, Any], place: Path, patience_
         document["weights"] = [[one, shape, trained and one != name] for one, shape, trained in document["weights"]]
     document["parted"] = "; ".join(parted)
     _write(place, document, found, None, parts)
-    _use(place, document["name"])
     return document["parted"]
-
-
-def _same(model: Described) -> list[Part]:
-    return [{"own": name, "of": [name], "own_shape": list(shape)} for name, (shape, _) in model.weights.items()]
 
 
 class _Model:
@@ -282,7 +290,7 @@ def _write(
     arrays: Mapping[str, np.ndarray] | None,
     parts: Mapping[str, list[Part]],
 ) -> None:
-    """Write the plug-in; without ``arrays`` its samples stay."""
+    """Write the plug-in, and use it; without ``arrays`` its samples stay."""
     named = {"name": document["name"], "title": document["title"]}
     folder, data = place / "workloads" / document["name"], place / "data"
     for one in (folder, data):
@@ -315,6 +323,7 @@ def _write(
         )
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
+    _use(place, document["name"])
 
 
 def _filled(template: str, **values: Any) -> str:

@@ -30,10 +30,8 @@ def draw(document: Mapping[str, Any]) -> dict[str, np.ndarray]:
     arrays = {}
     for split, samples in (("train", wanted(document) - size), ("test", size)):
         for name, shape in shapes.items():
-            most = document["vocabularies"].get(name)
-            arrays[f"{split}_{name}"] = _whole(rng, most, samples, shape) if most else _normal(rng, samples, shape)
-        classes, shape = document.get("classes"), document["labels"]
-        arrays[f"{split}_labels"] = _whole(rng, classes, samples, shape) if classes else _normal(rng, samples, shape)
+            arrays[f"{split}_{name}"] = _drawn(rng, document["vocabularies"].get(name), samples, shape)
+        arrays[f"{split}_labels"] = _drawn(rng, document.get("classes"), samples, document["labels"])
     return arrays
 
 
@@ -74,9 +72,6 @@ def _prepared(module: ModuleType, condition: Chosen) -> Prepared:
     return arrays, {"source": module.FILE.name}
 
 
-def _whole(rng: np.random.Generator, most: int, samples: int, shape: Any) -> np.ndarray:
-    return rng.integers(0, most, (samples, *shape), dtype=np.int32)
-
-
-def _normal(rng: np.random.Generator, samples: int, shape: Any) -> np.ndarray:
-    return rng.standard_normal((samples, *shape), dtype=np.float32)
+def _drawn(rng: np.random.Generator, most: int | None, samples: int, shape: Any) -> np.ndarray:
+    shape = (samples, *shape)
+    return rng.integers(0, most, shape, dtype=np.int32) if most else rng.standard_normal(shape, dtype=np.float32)

@@ -56,16 +56,13 @@ def read(given: str | os.PathLike[str], create: bool = False) -> Source:
     """Read ``FILE.py``, or ``FILE.py@ENVIRONMENT``; ``create`` makes an environment where none has the framework. A
     BenchlibError names file and line of a mistake.
     """
-    text, _, environment = os.fspath(given).partition("@")
-    path, tree = Path(text), _parse(text)
-    _require_only_definitions(text, tree)
-    framework = _framework(text, tree)
-    name, line = _model(text, tree)
-    functions = tuple(one.name for one in tree.body if isinstance(one, ast.FunctionDef) and one.name in FUNCTIONS)
-    declared = dict(_assigned(text, tree, DECLARED))
-    return Source(
-        path, framework, environment or _environment(text, framework, create), name, line, declared, functions
-    )
+    path, _, environment = os.fspath(given).partition("@")
+    file = _File(path)
+    file.require_only_definitions()
+    framework, model = file.framework(), file.model()
+    functions = tuple(one.name for one in file.defined(ast.FunctionDef) if one.name in FUNCTIONS)
+    declared, environment = dict(file.assigned(DECLARED)), environment or _environment(path, framework, create)
+    return Source(Path(path), framework, environment, model.name, model.lineno, declared, functions)
 
 
 def read_all(given: tuple[str | os.PathLike[str], ...]) -> list[Source]:
@@ -105,104 +102,99 @@ def _environment(path: str, framework: str, create: bool) -> str:
     raise BenchlibError(f"{path}: no environment here has {frameworks.title(framework)}; {how}")
 
 
-def _parse(path: str) -> ast.Module:
-    if not path.endswith(".py") or not Path(path).is_file():
-        raise BenchlibError(f"{path}: there is no such Python file; give the files of your model, as mine_torch.py")
-    try:
-        return ast.parse(Path(path).read_bytes())
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise BenchlibError(f"{path}: line {line}: this is no Python ({getattr(error, 'msg', error)})") from None
+class _File:
+    """A file as it is written."""
 
-
-def _framework(path: str, tree: ast.Module) -> str:
-    found: dict[str, int] = {}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        if getattr(node, "level", 0):
-            raise BenchlibError(f"{path}: line {node.lineno}: a relative import; put the model into this one file")
-        for name in [getattr(node, "module", "") or one.name for one in node.names]:
-            if name.partition(".")[0] in IMPORTS:
-                found.setdefault(IMPORTS[name.partition(".")[0]], node.lineno)
-    if len(found) > 1:
-        both = " and ".join(f"{frameworks.title(name)} (line {line})" for name, line in found.items())
-        raise BenchlibError(f"{path}: imports {both}; put the model of each into a file of its own")
-    if not found:
-        raise BenchlibError(f"{path}: imports no framework that is known here: {', '.join(IMPORTS)}")
-    return next(iter(found))
-
-
-def _model(path: str, tree: ast.Module) -> tuple[str, int]:
-    """The class or function that makes the model, and its line."""
-    defined = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef | ast.FunctionDef)}
-    for _, value in _assigned(path, tree, ("MODEL",)):
-        if value not in defined:
-            raise BenchlibError(f"{path}: MODEL = {value!r}: {no_such('class or function', value, defined)}")
-        return value, defined[value].lineno
-    maker = next((name for name in MAKERS if isinstance(defined.get(name), ast.FunctionDef)), None)
-    if maker:
-        return maker, defined[maker].lineno
-    classes = {name: one for name, one in defined.items() if isinstance(one, ast.ClassDef)}
-    models: dict[str, ast.ClassDef] = {}
-    for name, one in classes.items():
-        bases = {ast.unparse(base).rpartition(".")[2] for base in one.bases}
-        if bases & (BASES | models.keys()):
-            models[name] = one
-    used = {
-        node.id
-        for name, one in defined.items()
-        for node in ast.walk(one)
-        if isinstance(node, ast.Name) and node.id != name
-    }
-    roots = {name: one for name, one in models.items() if name not in used}
-    if len(roots) == 1:
-        name, one = next(iter(roots.items()))
-        _require_no_arguments(path, one)
-        return name, one.lineno
-    if not roots:
-        raise BenchlibError(f"{path}: defines no model; write a class of your framework's, or a function model()")
-    both = ", ".join(f"{name} (line {one.lineno})" for name, one in roots.items())
-    raise BenchlibError(
-        f'{path}: defines {len(roots)} models: {both}; say which one is meant: MODEL = "{next(iter(roots))}"'
-    )
-
-
-def _require_no_arguments(path: str, model: ast.ClassDef) -> None:
-    for one in model.body:
-        if isinstance(one, ast.FunctionDef) and one.name == "__init__":
-            every = one.args.args[1:]
-            needed = [arg.arg for arg in every[: len(every) - len(one.args.defaults)] if arg.arg != "rngs"]
-            if needed:
-                raise BenchlibError(
-                    f"{path}: line {one.lineno}: {model.name} is made with {', '.join(needed)}; write a function "
-                    f"model() that makes the one that is meant"
-                )
-
-
-def _assigned(path: str, tree: ast.Module, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    assigned = [(target, node) for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
-    for name, node in ((target.id, node) for target, node in assigned if isinstance(target, ast.Name)):
+    def __init__(self, path: str) -> None:
+        self._path = path
+        if not path.endswith(".py") or not Path(path).is_file():
+            raise BenchlibError(f"{path}: there is no such Python file; give the files of your model, as mine_torch.py")
         try:
-            value = ast.literal_eval(node.value) if name in names else None
-        except ValueError:
-            rule = "is read, and not run: write numbers, texts and tuples of them"
-            raise BenchlibError(f"{path}: line {node.lineno}: {name} {rule}") from None
-        if name in names:
-            yield name, value
+            self._tree = ast.parse(Path(path).read_bytes())
+        except (SyntaxError, ValueError) as error:
+            line = getattr(error, "lineno", None) or 1
+            raise BenchlibError(f"{path}: line {line}: this is no Python ({getattr(error, 'msg', error)})") from None
 
+    def _refuse(self, says: str, node: Any = None) -> BenchlibError:
+        return BenchlibError(f"{self._path}: {f'line {node.lineno}: ' if node else ''}{says}")
 
-def _require_only_definitions(path: str, tree: ast.Module) -> None:
-    """Refuse a file that trains, or reads arguments, when it is imported."""
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef) or "__main__" in ast.unparse(statement):
-            continue
-        for node in ast.walk(statement):
-            called = getattr(node, "func", None)
-            name = getattr(called, "attr", getattr(called, "id", ""))
-            if isinstance(node, ast.Call) and name in TRAINING | READING:
-                does = "trains" if name in TRAINING else "reads arguments"
-                raise BenchlibError(
-                    f"{path}: line {node.lineno}: {does} when it is imported ({name}); put that below "
-                    'if __name__ == "__main__":'
-                )
+    def defined(self, kind: Any) -> list[Any]:
+        """Classes or functions of the file itself."""
+        return [one for one in self._tree.body if isinstance(one, kind)]
+
+    def assigned(self, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        """The values of some names."""
+        for node in self.defined(ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id in names:
+                    try:
+                        yield target.id, ast.literal_eval(node.value)
+                    except ValueError:
+                        rule = f"{target.id} is read, and not run: write numbers, texts and tuples of them"
+                        raise self._refuse(rule, node) from None
+
+    def framework(self) -> str:
+        """The one that the file imports."""
+        found: dict[str, int] = {}
+        for node in ast.walk(self._tree):
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            if getattr(node, "level", 0):
+                raise self._refuse("a relative import; put the model into this one file", node)
+            for name in [getattr(node, "module", "") or one.name for one in node.names]:
+                if name.partition(".")[0] in IMPORTS:
+                    found.setdefault(IMPORTS[name.partition(".")[0]], node.lineno)
+        if len(found) > 1:
+            both = " and ".join(f"{frameworks.title(name)} (line {line})" for name, line in found.items())
+            raise self._refuse(f"imports {both}; put the model of each into a file of its own")
+        if not found:
+            raise self._refuse(f"imports no framework that is known here: {', '.join(IMPORTS)}")
+        return next(iter(found))
+
+    def model(self) -> Any:
+        """The class or function that makes the model."""
+        defined = {one.name: one for one in self.defined(ast.ClassDef | ast.FunctionDef)}
+        for _, value in self.assigned(("MODEL",)):
+            if value not in defined:
+                raise self._refuse(f"MODEL = {value!r}: {no_such('class or function', value, defined)}")
+            return defined[value]
+        if maker := next((name for name in MAKERS if isinstance(defined.get(name), ast.FunctionDef)), ""):
+            return defined[maker]
+        models: dict[str, Any] = {}
+        for one in self.defined(ast.ClassDef):
+            if {ast.unparse(base).rpartition(".")[2] for base in one.bases} & (BASES | models.keys()):
+                models[one.name] = one
+        for name, one in defined.items():
+            for node in ast.walk(one):
+                if isinstance(node, ast.Name) and node.id != name:
+                    models.pop(node.id, None)  # a part of another
+        if not models:
+            raise self._refuse("defines no model; write a class of your framework's, or a function model()")
+        if len(models) > 1:
+            both = ", ".join(f"{name} (line {one.lineno})" for name, one in models.items())
+            say = f'say which one is meant: MODEL = "{next(iter(models))}"'
+            raise self._refuse(f"defines {len(models)} models: {both}; {say}")
+        found = next(iter(models.values()))
+        self._require_no_arguments(found)
+        return found
+
+    def _require_no_arguments(self, model: ast.ClassDef) -> None:
+        for one in model.body:
+            if isinstance(one, ast.FunctionDef) and one.name == "__init__":
+                given = one.args.args[1 : len(one.args.args) - len(one.args.defaults)]
+                if needed := ", ".join(arg.arg for arg in given if arg.arg != "rngs"):
+                    rule = "write a function model() that makes the one that is meant"
+                    raise self._refuse(f"{model.name} is made with {needed}; {rule}", one)
+
+    def require_only_definitions(self) -> None:
+        """Refuse a file that trains, or reads arguments, when it is imported."""
+        for statement in self._tree.body:
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef) or "__main__" in ast.unparse(statement):
+                continue
+            for node in ast.walk(statement):
+                called = getattr(node, "func", None)
+                name = getattr(called, "attr", getattr(called, "id", ""))
+                if isinstance(node, ast.Call) and name in TRAINING | READING:
+                    does = "trains" if name in TRAINING else "reads arguments"
+                    rule = 'put that below if __name__ == "__main__":'
+                    raise self._refuse(f"{does} when it is imported ({name}); {rule}", node)

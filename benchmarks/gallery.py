@@ -1,0 +1,48 @@
+"""Makes a gallery of a folder of results: the report, each executed notebook as a page, and the files they link to.
+
+    .venv/bin/python benchmarks/gallery.py outputs/then_and_now docs/gallery/then_and_now
+
+Pages have the notebooks' code. Nothing is executed; a page that would load something from elsewhere is refused. What
+the gallery had before is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from pathlib import Path
+
+from benchlib.report.export import export_html
+
+REPORT = "report"
+
+
+def main() -> None:
+    """Write the gallery."""
+    parser = argparse.ArgumentParser(description="A gallery of a folder of results.")
+    parser.add_argument("source", type=Path, help="the results of a run")
+    parser.add_argument("target", type=Path, help="the folder of the gallery")
+    given = parser.parse_args()
+    shutil.rmtree(given.target, ignore_errors=True)
+    given.target.mkdir(parents=True)
+    shutil.copy(given.source / "report.html", given.target)
+    lines = []
+    for notebook in sorted((given.source / "notebooks").glob("*.ipynb")):
+        if notebook.stem != REPORT:
+            export_html(notebook, given.target / f"{notebook.stem}.html", code=True)
+            record = json.loads(notebook.with_suffix(".json").read_text(encoding="utf-8"))
+            lines.append(f"- [{notebook.stem}]({notebook.stem}.html): {record['started_utc'][:10]}")
+    linked = set()
+    for page in sorted(given.target.glob("*.html")):
+        linked |= set(re.findall(r'href="([\w/.-]+\.(?:csv|svg|pdf))"', page.read_text(encoding="utf-8")))
+    for name in sorted(linked):
+        (given.target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(given.source / name, given.target / name)
+    size = sum(path.stat().st_size for path in given.target.rglob("*") if path.is_file())
+    print(*lines, f"{len(linked)} files beside the pages, {size / 2**20:.1f} MiB in all", sep="\n")
+
+
+if __name__ == "__main__":
+    main()
