@@ -1,9 +1,9 @@
-"""Makes a gallery of a folder of results: the report, each executed notebook as a page, and the files they link to.
+"""Makes a gallery of a folder of results: the report, each executed notebook as a page, and the tables they link to.
 
     .venv/bin/python benchmarks/gallery.py outputs/then_and_now docs/gallery/then_and_now
 
-Pages have the notebooks' code. Nothing is executed; a page that would load something from elsewhere is refused. What
-the gallery had before is gone.
+Pages have the notebooks' code, and the figures within them as SVG: links to files of figures are left out. Nothing is
+executed; a page that would load something from elsewhere is refused. What the gallery had before is gone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def main() -> None:
             lines.append(f"- [{notebook.stem}]({notebook.stem}.html): {record['started_utc'][:10]}")
     linked = set()
     for page in sorted(given.target.glob("*.html")):
-        linked |= set(re.findall(r'href="([\w/.-]+\.(?:csv|svg|pdf))"', page.read_text(encoding="utf-8")))
+        text = re.sub(r'<a href="figures/[^"]+">\w+</a>(, )?', "", page.read_text(encoding="utf-8"))
+        text = re.sub(r'<p class="links">As </p>', "", re.sub(r", (?=</p>)", "", text))
+        page.write_text(text, encoding="utf-8")
+        linked |= set(re.findall(r'href="([\w/.-]+\.csv)"', text))
     for name in sorted(linked):
         (given.target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(given.source / name, given.target / name)

@@ -145,3 +145,12 @@ def test_the_commit_of_a_checkout_is_known_whoever_owns_it(tmp_path: Path, monke
     monkeypatch.setattr(fingerprint, "PACKAGE", tmp_path / "benchlib")
     monkeypatch.setenv("PATH", "")
     assert re.search("commit not known: git: .*No such file", fingerprint.commit.__wrapped__())
+
+
+def test_every_name_of_an_import_statement_counts(tmp_path: Path) -> None:
+    """One of Caffe2's files took its helper as the second name of a line: no number of it counted."""
+    file = tmp_path / "model.py"
+    file.write_text("from benchlib.workloads import Values, _caffe2  # pytorch\nfrom .. import (\n    a,\n    b,\n)\n")
+    assert fingerprint.imports(file) == ("benchlib.workloads.Values", "benchlib.workloads._caffe2", "...a", "...b")
+    of_features = fingerprint.model_files("caffe2", "resnet50_inference")
+    assert "benchlib.workloads._caffe2" in of_features

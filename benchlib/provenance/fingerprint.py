@@ -60,10 +60,10 @@ def model_files(framework: str, workload: str | None = None) -> dict[str, Path]:
 
 
 def imports(path: Path) -> tuple[str, ...]:
-    """The modules that a Python file imports anywhere, of each line the first; none of a compiled one."""
-    text = path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
-    named = re.findall(r"^[ \t]*(?:from|import) +([\w.]+)(?: +import +\(?\s*(\w+))?", text, re.MULTILINE)
-    return tuple(f"{module}.{first}" for module, first in named)
+    """The modules that a Python file imports anywhere, and the names that it takes of them; none of a compiled one."""
+    text = re.sub("#.*", "", path.read_text(encoding="utf-8", errors="replace")) if path.suffix == ".py" else ""
+    named = re.findall(r"^[ \t]*(?:from|import) +([\w.]+)(?: +import +(\([^)]*\)|.*))?", text, re.MULTILINE)
+    return tuple(f"{module}.{name}" for module, names in named for name in re.findall(r"\w+", names) or [""])
 
 
 def digest(condition: Condition, procedure: str) -> str:

@@ -73,7 +73,7 @@ def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
     extended = {name for name in files if len(getattr(sys.modules.get(name), "__path__", ())) > 1}
     if unknown := [name for name in files if name not in known and name not in extended]:
         what = f"imported {', '.join(unknown)}, which the hash of the code does not know"
-        rule = "a model's file may import workloads and helpers, each by an import statement of its own"
+        rule = "a model's file may import workloads and helpers, by import statements of its own"
         raise worker.give_up(f"{what}: {rule}")
     for name, file in ((name, file) for name, file in files.items() if name in known):
         there, here = Path(file).resolve(), known[name].resolve()

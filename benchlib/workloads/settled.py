@@ -3,7 +3,7 @@
 
 The statements on PyTorch and MindSpore were read in, or tried with, the versions in ``requirements.lock``; those on
 others in the versions of ``environments/NAME.txt``, as jax (with flax and optax), tensorflow (with Keras), mxnet,
-chainer, cntk-2.7 and paddle. A statement on an earlier version names it.
+chainer, cntk-2.7, theano, caffe2 and paddle. A statement on an earlier version names it.
 """
 
 from __future__ import annotations
