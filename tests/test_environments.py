@@ -156,6 +156,12 @@ def test_a_python_that_uv_refuses_is_made_with_venv_and_pip(project, monkeypatch
     assert pip[:5] == ["new", "-I", "-m", "pip", "install"]
 
 
+def test_a_python_that_is_not_there_is_named(project, capsys):
+    (project / "environments" / "small.txt").write_text("# python: 3.5\ntoybox==1.0\n")
+    assert main(["environment", "create", "small"]) == 2
+    assert "python3.5, on PATH or of pyenv" in capsys.readouterr().err
+
+
 def test_an_environment_whose_python_is_gone_or_broken_is_told(project, quickly, capsys):
     environments.create("small")
     python = Path(environments.find("small").python)

@@ -67,6 +67,18 @@ def test_a_worker_runs_the_sources_whatever_was_compiled_of_them(site_packages, 
     assert opened(Condition(**TOY, **group))[0]["versions"] == {"toy": "2.0", "numpy": np.__version__}
 
 
+def test_an_exit_handler_that_hangs_holds_nothing_up(tmp_path, monkeypatch):
+    """Some frameworks' own do."""
+    own = shutil.copytree(DOUBLES, tmp_path / "own", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setenv(env_vars.WORKER_PATH, str(own))
+    toy = own / "frameworks" / "toy.py"
+    toy.write_text(f"import atexit, time\natexit.register(time.sleep, 600)\n{toy.read_text()}")
+    with WorkerProcess(Condition(**TOY), INITIAL_SEED) as worker:
+        worker.finish_open()
+        worker.begin("end")
+        assert worker.process.wait(20) == 0
+
+
 def test_benchlibs_files_are_those_of_the_parent(site_packages, tmp_path):
     """Below a folder of the path: MindSpore finds the name of a module that it rewrites by that."""
     (site_packages / "benchlib" / "frameworks" / "newest.py").write_text("WHERE = __file__")
