@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
+
+from benchlib.cache import Store
 
 HOSTS = (1, 2, 4, 10, 30, 100, 300, 1000)
 
@@ -59,16 +59,16 @@ def main() -> None:
 def jobs(folder: Path) -> list[Job]:
     """The jobs that a folder's measurements were, and the seconds that each took."""
     found: dict[tuple[str, ...], Job] = {}
-    for path in sorted((folder / "measurements").glob("*.parquet")):  # a repetition of a comparison, or training runs
-        texts = pq.ParquetFile(path).read(columns=["measurement"])["measurement"].to_pylist()
-        together = [json.loads(text) for text in texts]
-        conditions = tuple(sorted({json.dumps(one["condition"], sort_keys=True) for one in together}))
-        seconds = together[0].get("repetition_s") or 0.0
-        if together[0]["kind"] != "comparison":
-            seconds = sum(epoch["wall_s"] for one in together for epoch in one["epochs"])
-        key = (together[0]["kind"], *conditions)
+    store = Store(folder / "measurements")
+    for path in sorted(store.folder.glob("[!.]*.parquet")):  # a repetition of a comparison, or training runs
+        together = store.load(path.stem) or []
+        conditions = tuple(sorted({str(one.condition) for one in together}))
+        seconds = together[0].repetition_s or 0.0
+        if together[0].kind != "comparison":
+            seconds = sum(epoch.wall_s for one in together for epoch in one.epochs)
+        key = (together[0].kind, *conditions)
         before = found.get(key)
-        model = together[0]["condition"]["workload"]
+        model = together[0].condition.workload
         found[key] = Job(model, len(conditions), seconds + (before.seconds if before else 0.0))
     return list(found.values())
 

@@ -13,7 +13,7 @@ from jax import Array
 
 from benchlib.workloads import Values
 from benchlib.workloads._flax import BatchNorm
-from benchlib.workloads._mine import _linen
+from benchlib.workloads._mine import _jax_linen
 
 
 def build(make: Callable, document: dict[str, Any], values: Values) -> nnx.Module:
@@ -22,7 +22,7 @@ def build(make: Callable, document: dict[str, Any], values: Values) -> nnx.Modul
     model = make(rngs=nnx.Rngs(0)) if "rngs" in asked else make()
     if isinstance(model, linen.Module):
         inputs = [_like(name, shape, document) for name, shape in document["inputs"].items()]
-        model = _linen.Model(model, inputs)
+        model = _jax_linen.Model(model, inputs)
     for _, module in nnx.iter_modules(model):
         if type(module) is nnx.BatchNorm:
             module.__class__ = BatchNorm

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -17,9 +16,9 @@ def build(make: Callable, document: dict[str, Any], values: Values) -> nn.Module
     model = make()
     as_usual, factor = values["dropout"] == 1, values["dropout"]
     for name, drop in _DROPS.items():
-        setattr(nn.functional, name, drop if as_usual else partial(_dropping, drop, factor))
+        setattr(nn.functional, name, drop if as_usual else _dropping(drop, factor))
     if _ATTENTION:
-        nn.functional.scaled_dot_product_attention = _ATTENTION if as_usual else partial(_attending, factor)
+        nn.functional.scaled_dot_product_attention = _ATTENTION if as_usual else _attending(factor)
     for module in model.modules():
         if isinstance(module, nn.RNNBase):
             module.dropout *= values["dropout"]
@@ -35,14 +34,20 @@ _DROPS = {name: drop for name, drop in vars(nn.functional).items() if name.rstri
 _ATTENTION = getattr(nn.functional, "scaled_dot_product_attention", None)
 
 
-def _dropping(drop: Callable, factor: float, x: Tensor, p: float = 0.5, *how: Any, **named: Any) -> Tensor:
-    return drop(x, p * factor, *how, **named)
+def _dropping(drop: Callable, factor: float) -> Callable:
+    """Functions, for torch.compile wants names of what stands in for one."""
+
+    def dropping(x: Tensor, p: float = 0.5, *how: Any, **named: Any) -> Tensor:
+        return drop(x, p * factor, *how, **named)
+
+    return dropping
 
 
-def _attending(
-    factor: float, q: Tensor, k: Tensor, v: Tensor, mask: Any = None, p: float = 0.0, **named: Any
-) -> Tensor:
-    return _ATTENTION(q, k, v, named.pop("attn_mask", mask), factor * named.pop("dropout_p", p), **named)
+def _attending(factor: float) -> Callable:
+    def attending(q: Tensor, k: Tensor, v: Tensor, mask: Any = None, p: float = 0.0, **named: Any) -> Tensor:
+        return _ATTENTION(q, k, v, named.pop("attn_mask", mask), factor * named.pop("dropout_p", p), **named)
+
+    return attending
 
 
 def loss(document: dict[str, Any], model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:

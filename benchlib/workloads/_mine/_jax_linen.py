@@ -14,6 +14,9 @@ from jax import Array
 TRAINS = ("train", "training", "is_training")
 """Arguments of a model that say whether it trains; ``deterministic`` says the contrary."""
 
+KINDS = {"params": nnx.Param, "batch_stats": nnx.BatchStat}
+"""Linen's collections of arrays, and nnx's kinds of them."""
+
 
 class Layer(nnx.Module):
     """A layer with arrays of its own, or a part of the model that has layers."""
@@ -21,10 +24,9 @@ class Layer(nnx.Module):
     def __call__(self, *inputs: Any, of: linen.Module, **named: Any) -> Any:
         """Compute as ``of`` does. Running variances are those of a sample, as PyTorch's."""
         arrays = {name: one for name, one in vars(self).items() if isinstance(one, nnx.Variable)}
-        kinds = {"params": nnx.Param, "batch_stats": nnx.BatchStat}
         given = {
             collection: {name: one[...] for name, one in arrays.items() if isinstance(one, kind)}
-            for collection, kind in kinds.items()
+            for collection, kind in KINDS.items()
         }
         output, updated = of.apply(given, *inputs, mutable=["batch_stats"], **named)
         for name, array in updated.get("batch_stats", {}).items():
@@ -50,7 +52,7 @@ class Model(nnx.Module):
 
         with linen.intercept_methods(note):
             variables = model.init(jax.random.key(0), *inputs, **self._behaviour())
-        for collection, kind in (("params", nnx.Param), ("batch_stats", nnx.BatchStat)):
+        for collection, kind in KINDS.items():
             for (*path, name), array in flatten_dict(variables.get(collection, {})).items():
                 setattr(self._layer(path, make=True), name, kind(array))
         for place, ((*path, name), rate) in enumerate(rates.items()):
@@ -67,14 +69,18 @@ class Model(nnx.Module):
                 return call(*given, **named)
             return layer(*given, of=context.module.clone(parent=None, name=None), **named)
 
-        own = {
-            (*path, name): one[...]
-            for path, part in nnx.iter_modules(self)
-            for name, one in vars(part).items()
-            if isinstance(one, nnx.Param) and not _is_whole(part)
-        }
         with linen.intercept_methods(redirect):
-            return self.of.apply({"params": unflatten_dict(own)}, *inputs, **self._behaviour())
+            return self.of.apply(self._variables(), *inputs, **self._behaviour())
+
+    def _variables(self) -> dict[str, Any]:
+        """All arrays as linen has them: some layers look theirs up before they are called."""
+        found: dict[str, dict[tuple[Any, ...], Array]] = {name: {} for name in KINDS}
+        for path, part in nnx.iter_modules(self):
+            for name, one in vars(part).items():
+                for collection, kind in KINDS.items():
+                    if isinstance(one, kind):
+                        found[collection][(*path, name)] = one[...]
+        return {collection: unflatten_dict(arrays) for collection, arrays in found.items()}
 
     def _behaviour(self) -> dict[str, bool]:
         """The model's arguments that say whether it trains."""
