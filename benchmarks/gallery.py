@@ -36,7 +36,10 @@ def main() -> None:
             lines.append(f"- [{notebook.stem}]({notebook.stem}.html): {record['started_utc'][:10]}")
     linked = set()
     for page in sorted(given.target.glob("*.html")):
-        text = re.sub(r'<a href="figures/[^"]+">\w+</a>(, )?', "", page.read_text(encoding="utf-8"))
+        project = f"{given.source.resolve().parents[1]}/"  # a warning may name a file of it
+        text = re.sub(
+            r'<a href="figures/[^"]+">\w+</a>(, )?', "", page.read_text(encoding="utf-8").replace(project, "")
+        )
         text = re.sub(r'<p class="links">As </p>', "", re.sub(r", (?=</p>)", "", text))
         page.write_text(text, encoding="utf-8")
         linked |= set(re.findall(r'href="([\w/.-]+\.csv)"', text))
