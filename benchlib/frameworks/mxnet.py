@@ -93,6 +93,10 @@ _NAMES = {  # the end of Gluon's name for a weight to the workload's, where they
     "_unfused.0.i2h_bias": "bias_ih_l0",
     "_unfused.0.h2h_bias": "bias_hh_l0",
 }
+_PIECE = 100_000
+"""Values that are read at once. MXNet copies 200,000 and more from and to NumPy in Python's own thread, with OpenMP threads
+for it; once it has, all steps of the process are slower by an eighth (docs/mxnet.md).
+"""
 _HAS_BACKENDS = "backend" in inspect.signature(HybridBlock.hybridize).parameters  # since 1.7
 
 
@@ -364,7 +368,11 @@ class Session:
         self._model.hybridize(active=False)  # called by itself, it runs operation by operation
 
     def _array(self, array: np.ndarray) -> NDArray:
-        return mx.nd.array(array, ctx=self._context, dtype=self._float if array.dtype.kind == "f" else array.dtype)
+        """A copy that MXNet's engine makes: see ``_PIECE``."""
+        own = np.array(array, dtype=self._float if array.dtype.kind == "f" else array.dtype, order="C")
+        copy = mx.nd.from_numpy(own).copyto(self._context)
+        copy.wait_to_read()
+        return copy
 
     def _run_masked(self, usual: Callable, draw: Draw, *batch: NDArray) -> NDArray:
         """The network's result for a batch, with masks from ``draw`` where it trains."""
@@ -399,7 +407,10 @@ class Session:
         return self._array(kept / (1 - p))
 
     def _numpy(self, value: NDArray) -> np.ndarray:
-        return value.asnumpy().astype(self._float, copy=False)
+        flat = value.reshape((-1,))
+        ends = [*range(0, value.size, _PIECE), value.size]
+        pieces = [flat[start:end].asnumpy() for start, end in zip(ends, ends[1:])]
+        return np.concatenate(pieces).reshape(value.shape).astype(self._float, copy=False)
 
     def _loss_and_gradients(self, batch: tuple[NDArray, ...]) -> NDArray:
         with autograd.record(train_mode=self._training):
