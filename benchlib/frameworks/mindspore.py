@@ -13,6 +13,7 @@ import ctypes
 import functools
 import inspect
 import itertools
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,7 +65,7 @@ LAUNCHER = (
     "--log_dir={scratch}",
 )
 VARIABLES = ("MS_", "MINDSPORE")
-CHANGING = ("actor_threads", "kernel_threads", "loss_scale")
+CHANGING = ("actor_threads", "kernel_threads", "python_core", "loss_scale")
 KNOBS = (
     {
         "name": "ONEDNN_MAX_CPU_ISA",
@@ -89,9 +90,23 @@ KNOBS = (
         "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/training.md has its effect on each model",
         "by_session": True,
     },
+    {
+        "name": "python_core",
+        "value": "own",
+        "devices": ("cpu",),
+        "modes": ("graph",),
+        "reason": (
+            "from 2.8 on, Python's thread waits for a step in a loop: it gets a core, and the threads that compute get "
+            "the others, or it would take theirs. Earlier versions are left as they are. Measured on 2 cores only"
+        ),
+        "source": "stacks of a running process; docs/training.md has its effect on each model",
+        "by_session": True,
+    },
 )
 
 _MIB = 2**20
+_COMPUTING = ("ActorThread_", "KernelThread_")
+_WAITS_IN_A_LOOP = tuple(map(int, ms.__version__.split(".")[:2])) >= (2, 8)
 _MIXED = {"bf16": getattr(ms, "bfloat16", None), "fp16": ms.float16}  # bf16 came with 2.2
 _TARGETS = {"cpu": "CPU", "cuda": "GPU", "npu": "Ascend"}
 _NAMES = {  # by type of cell: MindSpore's name to the workload's, where they differ
@@ -129,9 +144,11 @@ class Session:
             raise BenchlibError(no_such("precision of mindspore", precision, PRECISIONS))
         if device not in _TARGETS:
             raise BenchlibError(no_such("device of mindspore", device, _TARGETS))
+        own = {knob["name"]: knob["value"] for knob in KNOBS if knob.get("by_session")}
         for name, value in knobs.items():
-            if (name, value) != ("launch_blocking", "on"):
-                raise BenchlibError(no_such("knob of mindspore", f"{name}={value}", ["launch_blocking=on"]))
+            if own.get(name) != value:
+                known = [f"{one}={own[one]}" for one in own]
+                raise BenchlibError(no_such("knob of mindspore", f"{name}={value}", known))
         target = _TARGETS[device]
         if target != "CPU" and not hasattr(ms, "hal"):  # came with 2.3
             raise NotInThisVersion(
@@ -169,6 +186,8 @@ class Session:
         self._compiled: tuple[str, ...] = ()
         if RuntimeConf is None:
             self.step = self._counted_step
+        elif "python_core" in knobs and _WAITS_IN_A_LOOP:
+            self.step = self._first_step
 
     @staticmethod
     def schedule() -> None:
@@ -326,6 +345,18 @@ class Session:
         if self._schedule:
             self._schedule.step()
         return loss
+
+    def _first_step(self, batch: tuple[Tensor, ...]) -> Tensor:
+        """A step that starts MindSpore's threads, and keeps them from Python's core from then on."""
+        del self.step
+        result = self.step(batch)
+        first, *others = sorted(os.sched_getaffinity(0))
+        if others:
+            for thread, name in _threads():
+                if name.startswith(_COMPUTING):
+                    os.sched_setaffinity(thread, others)
+            os.sched_setaffinity(0, [first])
+        return result
 
     def _counted_step(self, batch: tuple[Tensor, ...]) -> Tensor:
         """The ``step`` of MindSpore 2.0: running variances are to be corrected."""
@@ -548,12 +579,13 @@ class Session:
         MindSpore does not heed OMP_NUM_THREADS. Its pool has ``actor_threads`` and ``kernel_threads`` (none before the
         first step), and the thread that launches an operator spins beside them until they are done.
         """
-        pool = Counter(name.rstrip("0123456789") for name in _thread_names())
+        pool = Counter(name.rstrip("0123456789") for _, name in _threads())
         settings = {
             "device_target": ms.get_context("device_target"),
             "runtime_num_threads": ms.get_context("runtime_num_threads"),
             "actor_threads": pool["ActorThread_"],
             "kernel_threads": pool["KernelThread_"],
+            "python_core": _python_core(),
             "deterministic": ms.get_context("deterministic"),
             "launch_blocking": (
                 RuntimeConf.get_instance().is_launch_blocking()
@@ -835,5 +867,13 @@ def _onednn() -> ctypes.CDLL | None:
     return ctypes.CDLL(str(library)) if library else None
 
 
-def _thread_names() -> list[str]:
-    return [path.read_text(encoding="utf-8").strip() for path in Path("/proc/self/task").glob("*/comm")]
+def _threads() -> list[tuple[int, str]]:
+    """The number and the name of each thread of this process."""
+    tasks = Path("/proc/self/task").iterdir()
+    return [(int(task.name), (task / "comm").read_text(encoding="utf-8").strip()) for task in tasks]
+
+
+def _python_core() -> str:
+    """Whose the core of this thread is: its own, or shared with threads that compute."""
+    computing = [os.sched_getaffinity(thread) for thread, name in _threads() if name.startswith(_COMPUTING)]
+    return "own" if computing and os.sched_getaffinity(0).isdisjoint(set().union(*computing)) else "shared"

@@ -94,8 +94,8 @@ _NAMES = {  # the end of Gluon's name for a weight to the workload's, where they
     "_unfused.0.h2h_bias": "bias_hh_l0",
 }
 _PIECE = 100_000
-"""Values that are read at once. MXNet copies 200,000 and more from and to NumPy in Python's own thread, with OpenMP threads
-for it; once it has, all steps of the process are slower by an eighth (docs/mxnet.md).
+"""Values that are read at once. MXNet copies 200,000 and more from and to NumPy in Python's own thread, with OpenMP
+threads for it; once it has, all steps of the process are slower (docs/mxnet.md).
 """
 _HAS_BACKENDS = "backend" in inspect.signature(HybridBlock.hybridize).parameters  # since 1.7
 
