@@ -172,8 +172,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
         shutil.rmtree(place, ignore_errors=True)
         try:
             for command in commands:
-                ended = subprocess.run(command, stdin=subprocess.DEVNULL, env=given, check=False).returncode
-                if ended:
+                if ended := subprocess.run(command, stdin=subprocess.DEVNULL, env=given, check=False).returncode:
                     raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see its output above")
             probe.cache_clear()  # a former environment had this interpreter's path
             if said := "; ".join(mismatches(asked, environment)):
@@ -223,13 +222,13 @@ def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[lis
         make = [uv, "venv", "--no-project", "--python", asked.python]
         install = [uv, "pip", "install", "--python", new]
     else:
-        lacks = f"python{asked.python}, on PATH or of pyenv" if old else "uv (pip install 'benchlib[suite]', or uv)"
+        lacks = f"python{asked.python}, on PATH, of pyenv or uv" if old else "uv (pip install 'benchlib[suite]', or uv)"
         raise BenchlibError(f"{asked.file}: an environment of it is made with {lacks}, which is not there")
     return [[*make, str(place)], [*install, "--requirement", str(asked.file)]]
 
 
 def _uv_env() -> dict[str, str]:
-    """An installer's variables: pip's settings in uv's words, and a PATH with this Python and those of pyenv."""
+    """An installer's variables: pip's settings in uv's words, a PATH with this Python and pyenv's and uv's."""
     own = env_vars.for_programs(os.environ)
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, env=own, capture_output=True, text=True, check=False).stdout.splitlines()
@@ -239,7 +238,8 @@ def _uv_env() -> dict[str, str]:
         if variable := _AS_UV.get(name.rpartition(".")[2]):
             found[variable] = ("," if variable == "UV_FIND_LINKS" else " ").join(ast.literal_eval(value).split())
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv").glob("versions/*/bin")
-    path = [os.path.dirname(sys.executable), *map(str, pyenv), *os.get_exec_path()]
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python").glob("cpython*/bin")
+    path = [os.path.dirname(sys.executable), *map(str, pyenv), *map(str, uv), *os.get_exec_path()]
     return found | own | {"PATH": os.pathsep.join(path)}
 
 

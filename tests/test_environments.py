@@ -1,6 +1,8 @@
 """Environments: made, registered, refused, removed and checked; and two of them compared."""
 
+import ctypes
 import errno
+import importlib
 import os
 import shutil
 import signal
@@ -11,6 +13,7 @@ import zipfile
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -146,10 +149,13 @@ def test_pip_s_settings_are_given_to_uv_and_variables_stand_above_files(tmp_path
     assert environments._uv_env()["UV_DEFAULT_INDEX"] == "file:///d"
 
 
-def test_a_python_that_uv_refuses_is_made_with_venv_and_pip(project, monkeypatch, tmp_path):
+@pytest.mark.parametrize("place", ["pyenv/versions/3.7.17/bin", "uv/cpython-3.7.9-linux/bin"])
+def test_a_python_that_uv_refuses_is_made_with_venv_and_pip(place, project, monkeypatch, tmp_path):
     (project / "environments" / "small.txt").write_text("# python: 3.7\ntoybox==1.0\n")
-    python = program(tmp_path / "bin" / "python3.7", "")
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    (tmp_path / place).mkdir(parents=True)
+    python = program(tmp_path / place / "python3.7", "")
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
     place = tmp_path / "place"
     venv, pip = environments._commands(environments.requirements("small"), "new", place, environments._uv_env()["PATH"])
     assert venv == [str(python), "-I", "-m", "venv", str(place)]
@@ -159,7 +165,7 @@ def test_a_python_that_uv_refuses_is_made_with_venv_and_pip(project, monkeypatch
 def test_a_python_that_is_not_there_is_named(project, capsys):
     (project / "environments" / "small.txt").write_text("# python: 3.5\ntoybox==1.0\n")
     assert main(["environment", "create", "small"]) == 2
-    assert "python3.5, on PATH or of pyenv" in capsys.readouterr().err
+    assert "python3.5, on PATH, of pyenv or uv" in capsys.readouterr().err
 
 
 def test_an_environment_whose_python_is_gone_or_broken_is_told(project, quickly, capsys):
@@ -516,3 +522,12 @@ def test_one_framework_in_two_environments_is_an_ordinary_comparison(tmp_path, o
     assert set(knobs.Ledger(compared.measurements).frame["environment"]) == {"default", "other"}
     processes = {m.condition.environment: m for m in compared.measurements}
     assert processes["other"].packages == processes["default"].packages, "numpy's, the same"
+
+
+def test_a_missing_open_mpi_is_named_with_debians_package(tmp_path, monkeypatch):
+    (tmp_path / "libs").mkdir()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "cntk.py")))
+    lacking = Mock(side_effect=OSError("libmpi.so.40: cannot open shared object file"))
+    monkeypatch.setattr(ctypes, "CDLL", lacking)
+    with pytest.raises(BenchlibError, match="cntk needs Open MPI, Debian's package libopenmpi3: libmpi"):
+        importlib.import_module("benchlib.frameworks.cntk")

@@ -30,7 +30,7 @@ ROOMS = {
 
 WITHOUT = {"frameworks", "workloads"}
 TESTS = 18685
-NEW = 1403  # of the 1,500 granted for then and now, many machines and a user's own model
+NEW = 1418  # of the 1,500 granted for then and now, many machines and a user's own model
 
 
 def lines(path: Path) -> int:

@@ -341,9 +341,9 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | None = None) -> None:
     """A row for each label from the top down."""
     axes.set(xlabel=xlabel, ylim=(len(labels) - 0.4, -0.6))
-    axes.set_yticks(range(len(labels)) if at is None else at, map(tables.spelled, labels))
-    axes.grid(axis="y", visible=False)
-    axes.tick_params(axis="y", length=0)
+    of_rows = [textwrap.fill(tables.spelled(label), 60) for label in labels]  # or none is left for the panel
+    axes.set_yticks(range(len(labels)) if at is None else at, of_rows, linespacing=0.9)
+    axes.tick_params(axis="y", length=0, grid_alpha=0)
 
 
 def row_names(axes: Axes) -> list[str]:
