@@ -36,6 +36,7 @@ KINDS = ("png", "svg", "pdf")  # files of a figure: for a page (300 dpi), for th
 UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same figure gives the same bytes
 FONT_SIZE = 8  # points, the least that journals take
 LABEL = 42  # characters of a line of a label of the forest plot, which leave the plot 40 % of the page
+WIDEST = 70  # characters of a line of other labels of rows, or none of the page is left for the panel
 NEAREST = 1e-4  # of the tolerance: a smaller difference is rounding, and is drawn at the left edge
 GREY = "0.45"
 PALE = "#e3eef7"  # of the band within the margin of 1
@@ -341,8 +342,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | None = None) -> None:
     """A row for each label from the top down."""
     axes.set(xlabel=xlabel, ylim=(len(labels) - 0.4, -0.6))
-    of_rows = [textwrap.fill(tables.spelled(label), 60) for label in labels]  # or none is left for the panel
-    axes.set_yticks(range(len(labels)) if at is None else at, of_rows, linespacing=0.9)
+    of_rows = [textwrap.fill(tables.spelled(label), WIDEST) for label in labels]
+    axes.set_yticks(range(len(labels)) if at is None else at, of_rows)
     axes.tick_params(axis="y", length=0, grid_alpha=0)
 
 

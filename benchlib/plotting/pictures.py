@@ -108,13 +108,13 @@ class Bars(OfQuantity):
     target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Result) -> None:
-        if self.target is not None:
-            rows = rows.assign(target=values(rows, self.target))
+        rows = rows if self.target is None else rows.assign(target=values(rows, self.target))
         labels, margin = values(rows, self.labels), result.margin if self.margin else None
         figures.row_panel(axes, rows, looks, labels, text(rows, self.xlabel), margin)
 
     def height(self, rows: pd.DataFrame) -> float:
-        return 0.45 + 0.24 * max(len(rows), 2)  # one row needs more for its number
+        row = 0.34 if any(len(label) > figures.WIDEST for label in values(rows, self.labels)) else 0.24
+        return 0.45 + row * max(len(rows), 2)  # one row needs more for its number
 
 
 @dataclass(frozen=True, kw_only=True)
