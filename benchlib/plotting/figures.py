@@ -342,7 +342,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | None = None) -> None:
     """A row for each label from the top down."""
     axes.set(xlabel=xlabel, ylim=(len(labels) - 0.4, -0.6))
-    of_rows = [textwrap.fill(tables.spelled(label), WIDEST) for label in labels]
+    of_rows = [one if "\n" in one else textwrap.fill(one, WIDEST) for one in map(tables.spelled, labels)]
     axes.set_yticks(range(len(labels)) if at is None else at, of_rows)
     axes.tick_params(axis="y", length=0, grid_alpha=0)
 
