@@ -10,7 +10,7 @@ PYTHON := $(shell command -v python3.11 || command -v python3)
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help report appendix environments test test-core lab lint lock
+.PHONY: help report appendix environments test test-core lab lint lock docs
 
 CORE_TESTS := tests/test_core.py tests/test_worker_floor.py tests/test_answers.py tests/test_condition.py \
 	tests/test_equivalence.py tests/test_interrupt.py tests/test_memory.py \
@@ -31,7 +31,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 report: $(INSTALLED) ## Measure, write outputs/PROFILE/report.html and .pdf (PROFILE=quick or full; MINUTES=10: ten more)
-	$(BIN)/python -m benchlib run --profile $(PROFILE) $(if $(MINUTES),--minutes "$(MINUTES)")
+	$(BIN)/python -m benchlib run --profile $(PROFILE) $(if $(MINUTES),--minutes "$(MINUTES)") $(ARGS)
 
 appendix: $(INSTALLED) ## Bundle report, notebooks and measurements for an archive (APPENDIX=results or code, PAPER=a4 or letter)
 	$(BIN)/python -m benchlib appendix --profile $(PROFILE) --appendix $(APPENDIX) --paper $(PAPER)
@@ -72,6 +72,16 @@ lock: $(INSTALLED) ## Pin the versions that pyproject.toml asks for; pins that s
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
 	sed -i.old -e 's/^\([^ ]*==[^ ]*\)+cpu$$/\1/' requirements.lock
 	rm requirements.lock.old
+	$(BIN)/uv pip compile --quiet --index-strategy unsafe-best-match --constraint requirements.lock \
+		--custom-compile-command 'make lock' --group docs --output-file docs/requirements.lock pyproject.toml
+
+docs: .venv-docs/.installed ## Build the site, docs/_build/index.html; notebooks are those of the gallery, nothing is executed
+	.venv-docs/bin/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build
+
+.venv-docs/.installed: docs/requirements.lock
+	"$(PYTHON)" -m venv .venv-docs
+	.venv-docs/bin/python -m pip install -r docs/requirements.lock
+	@touch $@
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "There is no python3.11 and no python3 here: install Python 3.11 and its venv module." >&2; exit 1; }

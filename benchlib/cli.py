@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import inspect
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -92,11 +93,26 @@ def run(given: argparse.Namespace) -> int:
       benchlib run                      the profile quick: minutes, needs no download
       benchlib run --minutes 10         ten more minutes make the same report sharper
       benchlib run --profile full       the works' own data and grids: days on a few CPU cores
+      benchlib run --set modes.batch_size=32     one parameter of one notebook is another
     """
     from benchlib.suite import runs
 
     cluster.use(given.on)
-    return runs.run(given.profile, given.outputs, given.minutes)
+    return runs.run(given.profile, given.outputs, given.minutes, given.set)
+
+
+def init(given: argparse.Namespace) -> int:
+    """Write notebooks/, parameters/ and environments/ here, to change them: those that came with benchlib.
+
+    In a folder that has none of its own, the other commands use these.
+    """
+    from benchlib.environments import or_shipped
+
+    for own in map(Path, ("notebooks", "parameters", "environments")):
+        if (shipped := or_shipped(own)) != own:
+            shutil.copytree(shipped, own)
+        print(f"{own}/: {'written' if shipped != own else 'is there' if own.is_dir() else 'none came with benchlib'}")
+    return 0
 
 
 def report(given: argparse.Namespace) -> int:
@@ -140,10 +156,8 @@ def environment(given: argparse.Namespace) -> int:
     check   tries each framework in it: versions, devices, and whether its session keeps its promises in
             each mode, the timer and the model among them. The exit code is 1 if something is wrong
 
-    examples:
-      benchlib environment create torch-2.9
+    example:
       benchlib environment add mine --python ~/mine/bin/python
-      benchlib environment check default
     """
     from benchlib import doctor, environments
 
@@ -175,11 +189,8 @@ def environment(given: argparse.Namespace) -> int:
 def lab(given: argparse.Namespace) -> int:
     """Open JupyterLab on a page of the notebooks and where each stands.
 
-    Options after -- go to JupyterLab: in a container it may need --allow-root and --ip=0.0.0.0; over ssh,
-    --no-browser and --port=8889.
-
-    examples:
-      benchlib lab -- --allow-root --no-browser --port=8889
+    Options after -- go to JupyterLab: in a container it may need -- --allow-root --ip=0.0.0.0; over ssh,
+    -- --no-browser --port=8889.
     """
     from benchlib.suite import launcher
 
@@ -219,9 +230,6 @@ def clean(given: argparse.Namespace) -> int:
     """List the files of the results that nothing needs any more; delete them with --yes.
 
     The files behind the present report are not touched, unless --all is given.
-
-    example:
-      benchlib clean --profile quick --yes
     """
     from benchlib.suite import prune
 
@@ -245,6 +253,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--profile": {"default": "quick", "help": "a folder of parameters/ (default: quick)"},
     "--outputs": {"type": Path, "help": "folder of the results (default: outputs/PROFILE, or the one of FILE)"},
+    "--set": {"action": "append", "default": [], "metavar": "NOTEBOOK.KEY=VALUE", "help": "another value, as in YAML"},
     "--minutes": {"type": _minutes, "help": "for measuring, from now on; 0: only the report (default: the profile's)"},
     "action": {"choices": ["create", "add", "list", "remove", "check"]},
     "name": {"nargs": "?", "default": "", "metavar": "NAME", "help": "letters, digits and . _ -; list needs none"},
@@ -260,7 +269,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 _COMMANDS = {
-    run: "--profile --outputs --minutes --on",
+    run: "--profile --outputs --minutes --set --on",
+    init: "",
     report: "--profile --outputs",
     **COMMANDS,
     devices: "",
@@ -272,4 +282,4 @@ _COMMANDS = {
     **cluster.COMMANDS,
 }
 
-_ALONE = (devices, environment, new, *cluster.COMMANDS)  # which do without the packages of the extra ``suite``
+_ALONE = (devices, environment, init, new, *cluster.COMMANDS)  # which do without the packages of the extra ``suite``

@@ -118,9 +118,7 @@ class Condition(Strict):
         """Check data parallelism: the needs of several processes, and choices that make no sense with one."""
         if self.world_size == 1:
             if not self.communication:
-                raise ValueError(
-                    "communication false: one process has no other to exchange gradients with; leave it out"
-                )
+                raise ValueError("communication: one process has no other to exchange gradients with; leave it out")
             return
         if workload.kind != "training":
             raise ValueError(f"world_size {self.world_size}: {self.workload} trains nothing that they could share")

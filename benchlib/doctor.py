@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 from benchlib import environments, frameworks, scratch, workloads
 from benchlib.condition import Condition
@@ -103,11 +102,8 @@ def _smallest(framework: str) -> str:
     if not offered:
         file = f"workloads/NAME/{framework}.py"
         raise BenchlibError(f"framework {framework!r}: no workload that trains has a file for it; write {file} for one")
-
-    def size(one: workloads.Workload) -> int:
-        return sum(int(np.prod(weight.shape)) for weight in one.weights(one.values({})).values())
-
-    return min(offered, key=lambda one: (not one.optimizer_state, size(one))).name
+    shapes = {one.name: [weight.shape for weight in one.weights(one.values({})).values()] for one in offered}
+    return min(offered, key=lambda one: (not one.optimizer_state, sum(map(math.prod, shapes[one.name])))).name
 
 
 def _promises(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Promise]:

@@ -1,6 +1,6 @@
-"""Environments: where a framework lives, an interpreter with its packages. The default one is this process's own; the
-others are registered in ``.environments/``, made of ``environments/NAME.txt`` or there already. That has requirements,
-pinned; ``# python: 3.11`` in it says for which Python it is, and ``# system: ...`` names the needs of the system.
+"""Environments: where a framework lives, an interpreter with its packages. The default is this process's own; others
+are registered in ``.environments/``, there already or made of ``environments/NAME.txt``: pinned requirements, and in
+comments ``# python: 3.11`` and ``# system: ...``, the Python and the needs of the system.
 """
 
 from __future__ import annotations
@@ -71,6 +71,12 @@ def root() -> Path:
     return checkout() or Path.cwd()
 
 
+def or_shipped(own: Path) -> Path:
+    """A folder of the project; where it has none, the one of that name that came with benchlib's wheel, if any."""
+    shipped = (folder / "share" / "benchlib" / own.name for folder in Path(__file__).resolve().parents[2:])
+    return own if own.is_dir() else next(filter(Path.is_dir, shipped), own)
+
+
 def folder() -> Path:
     """The folder where environments are made and registered; it need not be there."""
     return root() / ".environments"
@@ -78,12 +84,12 @@ def folder() -> Path:
 
 def requirements_file(name: str) -> Path:
     """The requirements file of the environment ``name``, if it is there."""
-    return root() / "environments" / f"{name}.txt"
+    return or_shipped(root() / "environments") / f"{name}.txt"
 
 
 def templates() -> list[str]:
     """Names of the environments that could be made."""
-    return sorted(path.stem for path in (root() / "environments").glob("[!.]*.txt"))
+    return sorted(path.stem for path in or_shipped(root() / "environments").glob("[!.]*.txt"))
 
 
 def require_name(name: object) -> str:
@@ -163,9 +169,8 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
         _require_free(name)
         if asked is None:
             find(name)  # names the nearest one
-        place = folder() / name
+        given, place = _uv_env(), folder() / name
         environment = Environment(name, str(place / "bin" / "python"), True)
-        given = _uv_env()
         commands = _commands(asked, environment.python, place, given["PATH"])
         for sentence in asked.system:
             say(f"the system has to have: {sentence}")
@@ -203,8 +208,7 @@ def add(name: str, python: str | Path) -> Environment:
 def remove(name: str) -> Environment:
     """Forget an environment, delete its folder if benchlib has made it, and return its record."""
     with registry_lock():
-        environment = _read_registered(name)
-        if environment is None:
+        if (environment := _read_registered(name)) is None:
             raise BenchlibError(no_such("environment", name, registry()))
         if environment.made and (folder() / name).exists():
             shutil.rmtree(folder() / name)
@@ -301,5 +305,4 @@ def _read_registered(name: str) -> Environment | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError):
-        remedy = "delete it, and make or add the environment again"
-        raise BenchlibError(f"{_record(name)}: is no record of an environment: {remedy}") from None
+        raise BenchlibError(f"{_record(name)}: is no record of an environment: delete it, and begin again") from None

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from benchlib import tables
-from benchlib.condition import Condition
 from benchlib.equivalence.certificate import SAME
 from benchlib.plotting import naming
 from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS
@@ -63,10 +62,6 @@ def _count_verdicts(rows: pd.DataFrame, with_place: bool) -> str:
     most = f"{'up' if shown == FASTER else 'down'} to {estimate}" if len(rows) > 1 else estimate
     place = f" at {first['place']}" if with_place and first["place"] else ""
     return f"{name} ({most} times as fast{place}, {ends.strip('[]').replace(', ', ' to ')})"
-
-
-def _names(conditions: list[Condition]) -> dict[Condition, str]:
-    return {one: spelled(name) for one, name in naming.subjects(conditions).items()}
 
 
 def _by_subject(study: Study, quantity: str) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -165,9 +160,10 @@ def impossible(study: Study) -> Iterator[str]:
 def unrounded(study: Study) -> Iterator[str]:
     """The precisions that change nothing."""
     for comparison in study.comparisons:
-        for one, name in _names(comparison.conditions).items():
+        for one, name in naming.subjects(comparison.conditions).items():
             if comparison.certificates[one.key].unrounded:
-                yield f"{name} computes {one.workload} as exactly as fp32: its ratio shows nothing of the precision."
+                same = f"{spelled(name)} computes {one.workload} as exactly as fp32"
+                yield f"{same}: its ratio shows nothing of the precision."
 
 
 def compilation(study: Study) -> Iterator[str]:
@@ -234,7 +230,8 @@ def timers_see(study: Study) -> Iterator[str]:
     """The number of timers that see all the work that was planted, and those that do not."""
     if study.timers:
         text = [f"{sum(one.ok for one in study.timers)} of {len(study.timers)} timers see the work that was planted."]
-        for one, name in zip(study.timers, _names([one.condition for one in study.timers]).values(), strict=True):
+        named = naming.subjects(one.condition for one in study.timers)
+        for one, name in zip(study.timers, named.values(), strict=True):
             blind = f"the timer sees {one.share:.0%} of the work: its times are wrong"
-            text += [] if one.ok else [f"{name} on {one.condition.device}: {one.failure or blind}."]
+            text += [] if one.ok else [f"{spelled(name)} on {one.condition.device}: {one.failure or blind}."]
         yield " ".join(text)

@@ -21,7 +21,7 @@ class Module:
     """A top-level module that an interpreter was asked for."""
 
     place: str  # its file; empty: it is not there
-    distributions: tuple[str, ...]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
+    distributions: list[str]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
     # Versions of these and of all that they need, as far as it is installed; and hashes of the files of these.
     packages: Mapping[str, str]
     digest: str  # of its file, where no distribution has installed it: it has no version
@@ -54,10 +54,7 @@ def probe(python: str, modules: tuple[str, ...], folders: tuple[str, ...] = ()) 
             f"{python}: starts Python as a process below its own, which a worker must not be. In a script, write exec "
             "before the command; in place of conda run, give the environment's own FOLDER/bin/python"
         )
-    found = {
-        name: Module(**{**one, "distributions": tuple(one["distributions"])}) for name, one in answer["modules"].items()
-    }
-    return Interpreter(answer["python"], found)
+    return Interpreter(answer["python"], {name: Module(**one) for name, one in answer["modules"].items()})
 
 
 def resolve(python: str) -> str:

@@ -86,8 +86,7 @@ class Lab:
         plugins: Iterable[Path | str] = (),
     ) -> None:
         use_plugins(plugins)
-        root = environments.checkout() or Path.cwd()  # installed apart from its notebooks: where it is used
-        self.folder = Path(outputs).resolve() if outputs is not None else root / "outputs" / profile
+        self.folder = environments.root() / "outputs" / profile if outputs is None else Path(outputs).resolve()
         self.inputs = self.folder / "inputs"
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
@@ -245,7 +244,8 @@ class Lab:
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
         """Does the timer of each framework, environment, mode and device see work of known duration?"""
-        alike = {(one.implementation, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
+        training = (one for one in conditions if load(one.workload).kind == "training")
+        alike = {(one.implementation, one.mode, one.device, one.lane): one for one in training}
         preflight.require(alike.values())
         checks = []
         for condition in alike.values():
@@ -412,7 +412,3 @@ def _code(conditions: Iterable[Condition], procedure: str) -> Unchanged:
     """The code of ``procedure`` for these conditions, and of their certificates."""
     every = [(one, "gate") for condition in conditions for one in gate.compared(condition)]
     return Unchanged([*((one, procedure) for one in conditions), *every])
-
-
-def _trains(condition: Condition) -> bool:
-    return load(condition.workload).kind == "training"

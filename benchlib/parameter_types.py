@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -202,6 +202,18 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise BenchlibError(f"{path}: expected parameters, one 'name: value' a line, found: {quote(values)}")
     return values
+
+
+def given(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Parameters by notebook and key, of ``NOTEBOOK.KEY=VALUE``, with values as in a parameter file."""
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        parts = re.fullmatch(r"(\w+)\.(\w+)=(.*)", text, re.DOTALL)
+        try:
+            found.setdefault(parts[1], {})[parts[2]] = yaml.load(parts[3], Loader=_Loader)
+        except (yaml.YAMLError, TypeError, ValueError, RecursionError):
+            raise BenchlibError(f"--set {quote(text)}: give NOTEBOOK.KEY=VALUE, as batch_size.epochs=3") from None
+    return found
 
 
 class _Loader(yaml.SafeLoader):

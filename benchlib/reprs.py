@@ -35,12 +35,10 @@ def html(result: Shown) -> str:
 
 def text(result: Shown) -> str:
     """The numbers of ``result`` for a terminal or a log."""
-    try:
-        every = parts(result)
-    except NotImplementedError:
+    if parts.dispatch(type(result)) is parts.dispatch(object):  # it has none
         return object.__repr__(result)
     lines: list[str] = []
-    for one in every:
+    for one in parts(result):
         short = one if isinstance(one, str) else one[1].drop(columns=["reason", "source"], errors="ignore")  # of knobs
         own = one.splitlines() if isinstance(one, str) else [one[0], *tables.plain(short).splitlines()]
         lines += own[:FIRST] + [f"({len(own) - FIRST} more lines)"] * (len(own) > FIRST)

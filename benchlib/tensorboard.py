@@ -55,7 +55,8 @@ def name(run: Measurement) -> Path:
 def write(folder: Path, run: Measurement, again: bool = True) -> None:
     """Write a run's file, ``again`` or where there is none, in place of the remains of an interrupted run."""
     # TensorBoard takes files with "tfevents" in their names, and reads a run's files in the order of their names.
-    path = folder / name(run) / f"events.out.tfevents.{_start_time(run):.0f}.benchlib"
+    start = datetime.fromisoformat(run.started_utc)
+    path = folder / name(run) / f"events.out.tfevents.{start.timestamp():.0f}.benchlib"
     if run.epochs and (again or not path.exists()):
         if len(run.epochs) == 1 or not path.exists():
             shutil.rmtree(path.parent, ignore_errors=True)
@@ -69,13 +70,9 @@ def other_folders(folder: Path, keys: Iterable[str]) -> list[Path]:
     return [path for path in sorted(folder.glob("*/*/*/*/seed *")) if path.name.rpartition(" ")[2] not in named]
 
 
-def _start_time(run: Measurement) -> float:
-    return datetime.fromisoformat(run.started_utc).timestamp()
-
-
 def _records(run: Measurement) -> list[bytes]:
     """The version, and loss and metric after each epoch; TensorBoard groups charts by the beginning of their tags."""
-    time, workload = _start_time(run), run.condition.workload
+    time, workload = datetime.fromisoformat(run.started_utc).timestamp(), run.condition.workload
     metric = workloads.load(workload).metric
     events = [{"wall_time": time, "file_version": "brain.Event:2"}]
     for epoch in run.epochs:

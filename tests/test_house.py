@@ -19,7 +19,7 @@ ROOMS = {
     "runner": (1727, "runner"),
     "equivalence": (1873, "equivalence"),
     "stats": (1637, "stats"),
-    "notebooks": (3061, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
+    "notebooks": (3060, "study notebooks parameter_types findings caveats certificates plotting tables reprs"),
     "suite and report": (2034, "suite report tensorboard"),
     "literature": (500, "literature"),
     "paper": (512, "paper latex"),
@@ -30,7 +30,7 @@ ROOMS = {
 
 WITHOUT = {"frameworks", "workloads"}
 TESTS = 18685
-NEW = 1418  # of the 1,500 granted for then and now, many machines and a user's own model
+NEW = 1500  # granted for then and now, many machines, a user's own model and the package
 
 
 def lines(path: Path) -> int:

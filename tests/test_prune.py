@@ -44,6 +44,9 @@ def test_a_reader_who_has_enough_is_no_error(folder: Path) -> None:
 
 def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(folder: Path, capsys) -> None:
     gone = {folder / "measurements" / "cc.parquet", folder / "measurements" / ".partial-dd-1", folder / "inputs"}
+    record(folder, prune.MERGED, {"measurements/cc.parquet": ""})
+    assert set(prune.unused_files(folder)) == gone - {folder / "measurements" / "cc.parquet"}, "it was merged into this"
+    (folder / "notebooks" / f"{prune.MERGED}.json").unlink()
     assert set(prune.unused_files(folder)) == gone
     assert main(["clean", "--outputs", str(folder)]) == 0
     assert "add --yes" in capsys.readouterr().out

@@ -18,8 +18,11 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-PINS = {canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)$", LOCK, re.MULTILINE)}
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SITE = (ROOT / "docs" / "requirements.lock").read_text(encoding="utf-8")
+PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
+PINS = {canonicalize_name(name): version for name, version in PIN.findall(LOCK)}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 DIRECT = sorted({*PROJECT["dependencies"], *(one for extra in EXTRAS.values() for one in extra)})
 
@@ -46,7 +49,15 @@ def test_every_package_that_is_imported_is_declared():
 
 def test_the_lock_can_be_installed_anywhere():
     assert not [name for name, version in PINS.items() if Version(version).local], "no index has +cpu"
-    assert not re.search(r"://|--(extra-)?index|--find-links|--trusted-host|^-|file:/| @ ", LOCK, re.MULTILINE)
+    for lock in (LOCK, SITE):
+        assert not re.search(r"://|--(extra-)?index|--find-links|--trusted-host|^-|file:/| @ ", lock, re.MULTILINE)
+
+
+def test_the_site_has_a_lock_of_its_own():
+    found = dict(PIN.findall(SITE))
+    for one in map(Requirement, [*PROJECT["dependencies"], *PYPROJECT["dependency-groups"]["docs"]]):
+        assert one.specifier.contains(found[one.name])
+    assert {name: version for name, version in found.items() if PINS.get(name, version) != version} == {}
 
 
 def test_torch_npu_is_not_in_the_default_environment_but_fits_its_torch():

@@ -24,7 +24,6 @@ DAY = r"\d{4}-\d\d-\d\d"
 RATE = 0.05  # of false alarms among the alarms
 MARGIN = 0.03  # a ratio that changes by less is the same
 TOGETHER = 0.15  # all speeds of a host together: they drift with the machine, so less is said and is no alarm
-
 SLOWER, FASTER, UNKNOWN = "slower", "faster", "which of the two cannot be told"
 
 

@@ -12,6 +12,7 @@ from benchlib.cache import Measurement, Store, load
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError, write_error
 
+MERGED = ".merged"  # instead of a notebook's name: the record of files that no notebook has to name
 KINDS = ("certificates", "ceilings", "timers", "jobs")  # folders of JSON beside the measurements
 
 
@@ -31,8 +32,8 @@ class _Union:
         for path in (path for kind in KINDS for path in sorted((folder / kind).glob("[!.]*.json"))):
             before = self.others.setdefault(str(path.relative_to(folder)), path)
             self.twice += before != path
-            of_gate = path.parent.name == "certificates"
-            if of_gate and len({load(Certificate, one).verdict for one in (before, path)}) > 1:
+            own = (before, path) if path.parent.name == "certificates" else ()
+            if len({load(Certificate, one).verdict for one in own}) > 1:
                 self.conflicts.append(f"  {before} and {path}: two verdicts of one key")
 
     def add(self, path: Path, measured: list[Measurement]) -> None:
@@ -65,10 +66,9 @@ def merge(sources: Sequence[Path], outputs: Path) -> str:
         remedy = "nothing was written; move one of each away, or give hosts names of their own and measure again"
         raise BenchlibError("\n".join(["the same rows differ:", *said, remedy]))
     _write(union, sources, outputs.absolute())
-    rows = [m for _, measured in union.measured.values() for m in measured]
-    hosts = ", ".join(sorted({m.machine["host"] for m in rows}))
+    rows = [m.machine["host"] for _, measured in union.measured.values() for m in measured]
     twice = f"{union.twice} files were in two folders, and are there once"
-    return f"{outputs}: {len(rows)} rows in {len(union.measured)} files, of {hosts}; {twice}"
+    return f"{outputs}: {len(rows)} rows in {len(union.measured)} files, of {', '.join(sorted({*rows}))}; {twice}"
 
 
 def _write(union: _Union, sources: Sequence[Path], outputs: Path) -> None:
@@ -84,6 +84,7 @@ def _write(union: _Union, sources: Sequence[Path], outputs: Path) -> None:
         for path, place in copies:
             (partial / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, partial / place)
+        manifest.write(manifest.path_of(partial, MERGED), {"files": [place for _, place in copies]})
         os.rename(partial, outputs)
     except OSError as error:
         raise BenchlibError(write_error(error, outputs)) from None

@@ -4,8 +4,7 @@ tuned"), where the framework is not in the default one beside it. A condition's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import pandas as pd
 
@@ -44,9 +43,3 @@ def name_subjects(rows: pd.DataFrame) -> pd.DataFrame:
             subject = subject.mask(subject.str.startswith(full, na=False), name + subject.str.removeprefix(full))
         rows = rows.assign(**{f"{side}subject": subject})
     return rows
-
-
-def implementation_of(row: Mapping[str, Any]) -> str:
-    """Framework and environment of a row, as its subject names them."""
-    full = implementation(row["framework"], row["environment"])
-    return full if row["subject"].startswith(f"{full} ") else row["framework"]

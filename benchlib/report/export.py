@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from nbconvert.exporters import HTMLExporter
 from traitlets.config import Config
 
 from benchlib.errors import BenchlibError
+from benchlib.scratch import replace_file
 
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]  # the first of these
 LOADING = (  # the parts of a page that would load something from elsewhere, or run
@@ -54,12 +54,8 @@ def export_html(notebook: Path, html: Path, code: bool = False) -> None:
         for number, caption in enumerate(captions, start=1):
             caption.insert(0, page.new_tag("strong", string=f"{kind} {number}."), " ")
     _add_contents(page)
-    partial = html.with_name(f".partial-{html.name}")
-    try:
+    with replace_file(html) as partial:
         partial.write_text(_with_script(page) if page.find(class_="forest") else str(page), encoding="utf-8")
-        os.replace(partial, html)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _with_script(page: bs4.BeautifulSoup) -> str:

@@ -11,7 +11,7 @@ from papermill.exceptions import PapermillException
 
 from benchlib import manifest
 from benchlib.condition import Condition
-from benchlib.environments import root
+from benchlib.environments import or_shipped, root
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -33,9 +33,10 @@ class Results:
         self.missing: dict[str, str] = {}  # by notebook, why it has no result
         self.stale: dict[str, str] = {}  # by notebook, the changes since
         self.wrong: list[str] = []  # a sentence on each file that is damaged, changed or gone
-        project = {path.stem for path in root().glob("notebooks/[!.]*.ipynb")}
-        own = {path.stem for path in root().glob(f"parameters/{self.folder.name}/*.yaml")}  # others are not missing
-        names = sorted({*manifest.read_all(self.folder), *(project & own or project)} - {"report"})
+        project = {path.stem for path in or_shipped(root() / "notebooks").glob("[!.]*.ipynb")}
+        files = or_shipped(root() / "parameters").glob(f"{self.folder.name}/*.yaml")  # others are not missing
+        own = project & {path.stem for path in files} or project
+        names = sorted({*manifest.read_all(self.folder), *own} - {"report"})
         self.changed = manifest.all_wrong(self.folder, names)
         for name in names:
             try:

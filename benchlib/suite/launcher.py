@@ -16,7 +16,7 @@ from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.notebooks import cells
 from benchlib.progress import say
-from benchlib.suite.profile import gathers, notebooks, parameter_files, plan_notebook
+from benchlib.suite.profile import gathers, notebooks, parameter_files, path_of, plan_notebook
 
 PAGE = Path("outputs", "start.md")
 FOLDER = "lab"  # of the copies, in a folder of results
@@ -74,10 +74,9 @@ def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
             there = nbformat.read(path, as_version=4)
         except ValueError:
             return path, True
-        if there.metadata.get("benchlib") != _digest(there):
-            return path, True
-        if _digest(there) == _digest(made):
-            return path, False
+        changed = there.metadata.get("benchlib") != _digest(there)
+        if changed or _digest(there) == _digest(made):
+            return path, changed
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(made, path)
     return path, False
@@ -89,7 +88,7 @@ def _digest(notebook: nbformat.NotebookNode) -> str:
 
 
 def _row(name: str, file: Path | None, profile: str) -> str:
-    notebook, shown, asks, ran = Path("notebooks", f"{name}.ipynb"), name, "", _last_run(Path("outputs", profile), name)
+    notebook, shown, asks, ran = path_of(name), name, "", _last_run(Path("outputs", profile), name)
     try:
         asks = question(notebook)
         if file or gathers(name):

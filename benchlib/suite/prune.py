@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from benchlib import manifest, tensorboard
+from benchlib.cluster.merge import MERGED
 from benchlib.errors import BenchlibError
 from benchlib.suite.run_lock import hold_lock
 
@@ -36,7 +37,8 @@ def unused_files(folder: Path) -> list[Path]:
     if unknown or not records:
         lacking = f"of {', '.join(unknown) or 'every notebook'} there is no whole record"
         raise BenchlibError(f"{folder}: {lacking}, so the needed files are not known: run again, or add --all")
-    named = {Path(file) for record in records.values() if record for file in record["files"]}
+    merged = manifest.read(folder, MERGED) or {"files": ()}
+    named = {Path(file) for record in (*records.values(), merged) if record for file in record["files"]}
     measured = sorted((folder / "measurements").glob("*.parquet"))
     return [
         *(path for path in measured if path.relative_to(folder) not in named),

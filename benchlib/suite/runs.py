@@ -35,7 +35,7 @@ AT_ONCE = 2  # notebooks: where nothing is measured, each keeps one core busy
 _stopped = threading.Event()  # an interrupt ended the kernels: an error now is no failure of its notebook
 
 
-def run(profile: str, outputs: Path | None = None, minutes: float | None = None) -> int:
+def run(profile: str, outputs: Path | None = None, minutes: float | None = None, changes: Iterable[str] = ()) -> int:
     """Bring the results of ``profile`` up to date; 0 if no notebook and no measurement failed and the report was
     printed, else 1. Where there is nothing to print with, the report is an HTML page alone.
 
@@ -43,7 +43,7 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
     say, less those that its results have had. 0: the report is made of the present results. Wrong parameters, or less
     time than the pilots need, are a BenchlibError before any notebook starts.
     """
-    items, results = plan(profile), Outputs(outputs or Path("outputs", profile))
+    items, results = plan(profile, changes), Outputs(outputs or Path("outputs", profile))
     own = minutes_of(profile)
     given = own if minutes is None else minutes
     if minutes != 0 and given is not None:
@@ -136,7 +136,7 @@ def _end_kernels(pool: ThreadPoolExecutor, futures: Collection[Future[Record]]) 
 
 def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     """Execute a notebook unless its result is there; its record. ``keep`` an older one where nothing was measured."""
-    folder, executed = outputs.folder, outputs.executed_notebook(item.name)
+    folder, executed = outputs.folder, outputs.folder / "notebooks" / f"{item.name}.ipynb"
     before, reason = manifest.read(folder, item.name), outputs.why_due(item)
     if before is not None and reason is None:
         say(f"{item.name}: unchanged, not executed again ({executed})")

@@ -36,10 +36,6 @@ class Outputs:
             "machine": machine.describe(),
         }
 
-    def executed_notebook(self, name: str) -> Path:
-        """The file of an executed notebook."""
-        return self.folder / "notebooks" / f"{name}.ipynb"
-
     def inputs(self, item: Planned) -> dict[str, str]:
         """Hashes of a notebook's inputs beside its measurements, by the words that a user reads."""
         lock, here = Path("requirements.lock"), self.environment
@@ -86,7 +82,7 @@ class Outputs:
             return f"these have changed: {', '.join(self._describe_change(one, record) for one in changed)}"
         if record.get("crashed"):
             return f"{record['crashed']} measurements had failed"
-        if not (executed := self.executed_notebook(item.name)).exists():
+        if not (executed := self.folder / "notebooks" / f"{item.name}.ipynb").exists():
             return f"{executed} is gone"
         if any((self.folder / file).exists() for file in record["awaited"]):
             return "there are more measurements of its comparisons"
