@@ -67,7 +67,6 @@ def hold(folder: Path, held: multiprocessing.Event, over: multiprocessing.Event)
 
 
 def test_two_live_machines_of_one_name_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(hosts, "TRIES", 3)
     held, over = multiprocessing.Event(), multiprocessing.Event()
     other = multiprocessing.Process(target=hold, args=(tmp_path, held, over))
     other.start()
