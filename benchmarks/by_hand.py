@@ -2,6 +2,8 @@
 
     .venv/bin/python benchmarks/by_hand.py ENVIRONMENT ... [--lane LANE] [--repetitions 5] [--to FILE]
 
+An ENVIRONMENT that is none, such as mindspore, is that framework in the default environment.
+
 Each repetition starts two fresh processes for the ``cnn`` on images of 8x8, batch 64: a worker, and the loop of
 ``by_hand_loops.py``, which is written as the framework's own documentation does and has nothing of benchlib. Both have
 the lane's variables and as many threads, and take turns in random order, 10 blocks each. The ratio is the session's
@@ -52,9 +54,10 @@ def main() -> None:
 
 
 def _compared(environment: str, lane: str, repetitions: int) -> dict[str, str | float]:
-    framework = next(one for one in frameworks.names() if installed.offers(environment, one) and one in environment)
+    home = environment if environment in environments.registry() else environments.DEFAULT
+    framework = next(one for one in frameworks.names() if installed.offers(home, one) and one in environment)
     condition = Condition(
-        workload="cnn", framework=framework, environment=environment, batch_size=64, lane=lane,
+        workload="cnn", framework=framework, environment=home, batch_size=64, lane=lane,
         mode="eager" if framework in EAGER else "graph", hyperparameters={"image_size": 8},
     )  # fmt: skip
     job = prepare_job(condition, INITIAL_SEED, HERE.parent / "outputs" / "benchmarks" / "inputs")
