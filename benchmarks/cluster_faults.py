@@ -28,6 +28,7 @@ import slurm_cluster  # noqa: E402
 from slurm_cluster import asked, until  # noqa: E402
 from test_jobs import DOUBLES, DRIVER  # noqa: E402
 
+from benchlib import plugins  # noqa: E402
 from benchlib.cache import Store  # noqa: E402
 
 KILLED = ("the driver", "a node", "a job")
@@ -78,6 +79,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     random.seed(given.seed)
+    plugins.use([DOUBLES])
     print("| killed | times | files kept then | what went wrong |\n|---|---:|---:|---|")
     made: dict[str, list[tuple[int, list[str]]]] = {what: [] for what in KILLED}
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
