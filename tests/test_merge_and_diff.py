@@ -64,6 +64,7 @@ def test_folders_of_two_hosts_are_united_and_the_same_rows_are_there_once(two, t
     rows = Store(tmp_path / "c" / "measurements").all()
     given = [m for one in two for m in Store(one / "measurements").all()]
     assert sorted((m.file, m.role) for m in rows) == sorted((m.file, m.role) for m in given)
+    assert all(f"/{m.file}.parquet" in (tmp_path / "c/notebooks/.merged.json").read_text() for m in rows), "for clean"
     found = diff.read_side(str(tmp_path / "c"))
     assert {one.host for one in found} == {"n1", "n2"}
     assert all(len(one.logs) == 5 for one in found), "no interval has the processes of two hosts"

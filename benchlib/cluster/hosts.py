@@ -22,10 +22,10 @@ def hold_name(folder: Path) -> Iterator[None]:
     ours, boot = (hashlib.sha256(one.encode()).hexdigest()[:16] for one in (name, machine.read(BOOT)))
     own = folder / "hosts" / f"{ours}-{boot}.lock"
     own.parent.mkdir(parents=True, exist_ok=True)
-    with open(own, "a", encoding="utf-8") as held:
+    with open(own, "a+", encoding="utf-8") as held:  # a shared lock on NFS takes a file that can be read
         _lock(held, fcntl.LOCK_SH)  # the machine's other processes hold it, too
         for path in own.parent.glob(f"{ours}-*.lock"):
-            with open(path, "a", encoding="utf-8") as other:
+            with open(path, "a+", encoding="utf-8") as other:
                 if path != own and not _lock(other, fcntl.LOCK_EX | fcntl.LOCK_NB):
                     what = f"{path}: another machine that is at work there has the name {name!r}, too"
                     raise BenchlibError(f"{what}: set {machine.HOST} to a name of its own on each of the two")
