@@ -361,10 +361,10 @@ def test_synchronize_waits_for_all_work(framework, mode, work):
 
 
 @pytest.mark.parametrize(("mode", "work"), [("eager", "linear"), ("graph", "cnn"), ("graph", "linear")])
-def test_mindspore_does_queue_work_so_that_waiting_matters(mode, work):
+def test_mindspore_queues_work_in_eager_mode_and_a_graph_is_done_when_its_call_is(mode, work):
     times = given("mindspore", mode).facts["waits"][work]
     waited = sorted(times["reading without"])
-    assert waited[-3] > 5 * min(times["reading after"]), "at least three of the readings had to wait"
+    assert (waited[-3] > 5 * min(times["reading after"])) == (mode == "eager"), "three of the readings had to wait"
 
 
 @pytest.mark.parametrize(("framework", "mode"), each(FACTS))

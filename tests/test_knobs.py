@@ -24,7 +24,7 @@ def test_the_default_lane_sets_what_both_need_and_the_tuned_lane_what_is_declare
     assert knobs.find(MINDSPORE).keys() == printed
     malloc = {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"}
     assert knobs.find(TORCH.but(lane="tuned")).keys() == malloc | always | {"channels_last"}
-    assert knobs.find(MINDSPORE.but(lane="tuned")).keys() == malloc | printed | {"ONEDNN_MAX_CPU_ISA", "python_core"}
+    assert knobs.find(MINDSPORE.but(lane="tuned")).keys() == malloc | printed | {"ONEDNN_MAX_CPU_ISA"}
     eager = knobs.find(MINDSPORE.but(lane="tuned", mode="eager"))
     assert eager.keys() == malloc | printed | {"ONEDNN_MAX_CPU_ISA", "launch_blocking"}
     assert "launch_blocking" not in knobs.find(MINDSPORE.but(lane="tuned", mode="eager", device="npu"))
@@ -33,8 +33,7 @@ def test_the_default_lane_sets_what_both_need_and_the_tuned_lane_what_is_declare
     linear = Condition(workload="linear", lane="tuned", device="cuda")
     assert on_cuda & knobs.find(linear).keys() == {"float32_matmul_precision"}, "there is nothing to convolve"
     linear = Condition(workload="linear", framework="mindspore", mode="graph", lane="tuned")
-    left = malloc | printed | {"python_core"}
-    assert knobs.find(linear).keys() == left, "the knob for convolutions slows matrix products down"
+    assert knobs.find(linear).keys() == malloc | printed, "the knob for convolutions slows matrix products down"
 
 
 def test_a_knob_can_be_left_out_to_see_what_it_does():

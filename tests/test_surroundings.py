@@ -247,22 +247,3 @@ def test_results_of_an_installed_benchlib_go_to_the_working_directory(site_packa
 def test_results_of_a_checkout_go_to_its_outputs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Lab(profile="mine").folder == ROOT / "outputs" / "mine"
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
-@pytest.mark.parametrize("lane", ["default", "tuned"])
-def test_python_has_a_core_of_its_own_in_mindspores_tuned_lane(lane, tmp_path):
-    small = {"workload": "linear", "batch_size": 4}
-    condition = Condition(**small, framework="mindspore", mode="graph", lane=lane)
-    job = prepare_job(condition, INITIAL_SEED, tmp_path / "inputs")
-    with WorkerProcess(condition, INITIAL_SEED, patience_s=120) as worker:
-        worker.finish_open()
-        worker.ask("build", **job.document())
-        worker.ask("first_step")
-        said = worker.ask("memory")["settings"]["python_core"]
-        process = psutil.Process(worker.pids()[0])
-        names = {task.id: Path(f"/proc/{task.id}/comm").read_text(encoding="utf-8") for task in process.threads()}
-        computing = [os.sched_getaffinity(task) for task, name in names.items() if name.startswith("ActorThread_")]
-        shared = os.sched_getaffinity(process.pid) & set().union(*computing)
-    assert computing
-    assert (said == "own") == (not shared) == (lane == "tuned")

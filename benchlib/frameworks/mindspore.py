@@ -1,7 +1,7 @@
 """MindSpore: builds a workload and runs its steps. Run on the CPU only so far, in 2.10 and 2.0.
 
-Eager mode is PyNative. Graph mode is GRAPH_MODE, with ``mindspore.jit`` of the whole step: forward, loss, gradients and
-update. MindSpore prints on standard output, and leaves ``rank_0/`` in the working directory when a compilation fails.
+Eager mode is PyNative. Graph mode is GRAPH_MODE, where the whole step is a cell: forward, loss, gradients and update.
+MindSpore prints on standard output, and leaves ``rank_0/`` in the working directory when a compilation fails.
 
 Mixed precision is ``auto_mixed_precision`` of the model at the level that the precision names. With fp16 a
 ``DynamicLossScaler`` with the constants of PyTorch's scales the loss.
@@ -13,7 +13,6 @@ import ctypes
 import functools
 import inspect
 import itertools
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -65,7 +64,7 @@ LAUNCHER = (
     "--log_dir={scratch}",
 )
 VARIABLES = ("MS_", "MINDSPORE")
-CHANGING = ("actor_threads", "kernel_threads", "python_core", "loss_scale")
+CHANGING = ("actor_threads", "kernel_threads", "loss_scale")
 KNOBS = (
     {
         "name": "ONEDNN_MAX_CPU_ISA",
@@ -90,23 +89,9 @@ KNOBS = (
         "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/training.md has its effect on each model",
         "by_session": True,
     },
-    {
-        "name": "python_core",
-        "value": "own",
-        "devices": ("cpu",),
-        "modes": ("graph",),
-        "reason": (
-            "from 2.8 on, Python's thread waits for a step in a loop: it gets a core, and the threads that compute get "
-            "the others, or it would take theirs. Earlier versions are left as they are. Measured on 2 cores only"
-        ),
-        "source": "stacks of a running process; docs/training.md has its effect on each model",
-        "by_session": True,
-    },
 )
 
 _MIB = 2**20
-_COMPUTING = ("ActorThread_", "KernelThread_")
-_WAITS_IN_A_LOOP = tuple(map(int, ms.__version__.split(".")[:2])) >= (2, 8)
 _MIXED = {"bf16": getattr(ms, "bfloat16", None), "fp16": ms.float16}  # bf16 came with 2.2
 _TARGETS = {"cpu": "CPU", "cuda": "GPU", "npu": "Ascend"}
 _NAMES = {  # by type of cell: MindSpore's name to the workload's, where they differ
@@ -183,11 +168,10 @@ class Session:
         self._world_size = 1
         self._scaler = None
         self._compiled_before: set[str] = set()
-        self._compiled: tuple[str, ...] = ()
+        self._compiled: set[str] = set()
+        self._own_code: tuple[str, ...] = ()
         if RuntimeConf is None:
             self.step = self._counted_step
-        elif "python_core" in knobs and _WAITS_IN_A_LOOP:
-            self.step = self._first_step
 
     @staticmethod
     def schedule() -> None:
@@ -229,7 +213,7 @@ class Session:
         if norms and self._training and RuntimeConf is None:
             self._variances = Variances(norms, functools.partial(self._numbers_of, norms))
 
-        # Each function for jit below has a ``def`` of its own, because MindSpore reads their source.
+        # Each function below has a ``def`` of its own, because MindSpore reads their source.
         if self._trains:
             self._optimizer = optimizer = module.optimizer(built, values, learning_rate)
             rates = [group["lr"] for group in getattr(optimizer, "param_groups", [])]  # get_parameters() has them not
@@ -299,11 +283,12 @@ class Session:
 
         self._own = {"_step": step, "_gradients": gradients, "_forward": outputs}
         self._with_masks: dict[tuple, _WithMasks | None] = {}
-        self._step = ms.jit(step) if self._graph else step
-        self._gradients = ms.jit(gradients) if self._graph else gradients
+        self._step = _AsCell(step) if self._graph else step
+        self._gradients = _AsCell(gradients) if self._graph else gradients
         self._forward = model
         self._compiled_before = set(api.ms_compile_cache)
-        self._compiled = (f"{__name__}.{step.__name__}.", f"{module.__name__}.")
+        self._compiled = self._step.compile_cache if self._graph else set()
+        self._own_code = (f"{module.__name__}.",)
         if not self._trains and values["passes"] == "forward+backward":
             self._gradients = self._step  # the measured step is the compared one
 
@@ -346,18 +331,6 @@ class Session:
             self._schedule.step()
         return loss
 
-    def _first_step(self, batch: tuple[Tensor, ...]) -> Tensor:
-        """A step that starts MindSpore's threads, and keeps them from Python's core from then on."""
-        del self.step
-        result = self.step(batch)
-        first, *others = sorted(os.sched_getaffinity(0))
-        if others:
-            for thread, name in _threads():
-                if name.startswith(_COMPUTING):
-                    os.sched_setaffinity(thread, others)
-            os.sched_setaffinity(0, [first])
-        return result
-
     def _counted_step(self, batch: tuple[Tensor, ...]) -> Tensor:
         """The ``step`` of MindSpore 2.0: running variances are to be corrected."""
         if self._variances:
@@ -367,7 +340,7 @@ class Session:
     def synchronize(self) -> None:
         """Wait until all queued work is done.
 
-        Reading a loss is no such wait: a compiled step hands its loss out before gradients and update are done.
+        Reading a loss is no such wait in eager mode: an update is queued behind it. A graph is done when its call is.
         """
         # mindspore.runtime.synchronize(), the public way to this wait, refuses the CPU: its first call returns at once.
         _pynative_executor.sync()
@@ -438,7 +411,7 @@ class Session:
         """A function that takes a step with given gradients, and the names of their weights, in order."""
         update = self._updating(optimizer)
         order = [name for each in optimizer.parameters for name, one in self._trained.items() if one is each]
-        return ms.jit(update) if self._graph else update, order
+        return _AsCell(update) if self._graph else update, order
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """The input and the output of each dropout of a forward pass and, in training, of the loss."""
@@ -555,15 +528,8 @@ class Session:
         """Those of the graph that a step is compiled to; None in eager mode, where no product on the way back shows."""
         if not self._graph:
             return None
-        jitted = inspect.getclosurevars(self._step).nonlocals
-        if hasattr(api, "_JitExecutor"):
-            executor = api._JitExecutor(
-                jitted["func"], jitted["hash_obj"], jit_config=jitted["jit_config"], dynamic=jitted["dynamic"]
-            )
-        else:
-            executor = api._MindsporeFunctionExecutor(jitted["func"], jitted["hash_obj"])
-        phase = executor.compile(jitted["func"].__name__, *batch)
-        model = anf_ir_pb2.ModelProto.FromString(executor._graph_executor.get_func_graph_proto(phase, "anf_ir", False))
+        self._step.compile(*batch)
+        model = anf_ir_pb2.ModelProto.FromString(self._step.get_func_graph_proto())
         branches = sum(node.op_type == "Partial" for node in model.graph.node)  # what is in them does not show
         if branches > (2 if self._scaler else 0):  # those of the scaler, with or without an update, have no products
             return None
@@ -579,13 +545,13 @@ class Session:
         MindSpore does not heed OMP_NUM_THREADS. Its pool has ``actor_threads`` and ``kernel_threads`` (none before the
         first step), and the thread that launches an operator spins beside them until they are done.
         """
-        pool = Counter(name.rstrip("0123456789") for _, name in _threads())
+        tasks = Path("/proc/self/task").iterdir()
+        pool = Counter((task / "comm").read_text(encoding="utf-8").strip().rstrip("0123456789") for task in tasks)
         settings = {
             "device_target": ms.get_context("device_target"),
             "runtime_num_threads": ms.get_context("runtime_num_threads"),
             "actor_threads": pool["ActorThread_"],
             "kernel_threads": pool["KernelThread_"],
-            "python_core": _python_core(),
             "deterministic": ms.get_context("deterministic"),
             "launch_blocking": (
                 RuntimeConf.get_instance().is_launch_blocking()
@@ -608,7 +574,7 @@ class Session:
     def _compilations(self) -> int:
         """How often the step was compiled, and functions of the model's own file."""
         found = api.ms_compile_cache - self._compiled_before
-        return sum(name.startswith(self._compiled) for name in found)
+        return len(self._compiled) + sum(name.startswith(self._own_code) for name in found)
 
     def device_memory(self) -> dict[str, float]:
         """Device memory in MiB as MindSpore counts it; empty on the CPU, where it counts none."""
@@ -670,6 +636,17 @@ class Session:
             self._variances.keep()
 
 
+class _AsCell(nn.Cell):
+    """A function as a cell, compiled whole: what ``ms.jit`` makes is slower from 2.8 on (docs/environments.md)."""
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(auto_prefix=False)
+        self._function = function
+
+    def construct(self, *arguments):
+        return self._function(*arguments)
+
+
 class _WithMasks:
     """A function that is compiled with masks as inputs, for dropouts with these shapes and probabilities, in order.
 
@@ -682,10 +659,7 @@ class _WithMasks:
         self._masks = Parameter(Tensor(np.zeros(size, np.float32)), "given_masks", requires_grad=False)
         self._taken = Parameter(Tensor(0, ms.int32), "masks_taken", requires_grad=False)
 
-        def with_masks(*arguments):  # a name of its own: it is no compilation of a step
-            return function(*arguments)
-
-        self._function = ms.jit(with_masks)
+        self._function = _AsCell(function)
 
     def __call__(self, draw: Draw, *arguments: Tensor) -> Any:
         masks = [draw(place, shape, p).ravel() / (1 - p) for place, (shape, p) in enumerate(self._places)]
@@ -865,15 +839,3 @@ def _onednn() -> ctypes.CDLL | None:
     """The oneDNN library that MindSpore computes with on the CPU; None where it comes without one."""
     library = next((Path(ms.__file__).parent / "lib").glob("libdnnl.so.*"), None)
     return ctypes.CDLL(str(library)) if library else None
-
-
-def _threads() -> list[tuple[int, str]]:
-    """The number and the name of each thread of this process."""
-    tasks = Path("/proc/self/task").iterdir()
-    return [(int(task.name), (task / "comm").read_text(encoding="utf-8").strip()) for task in tasks]
-
-
-def _python_core() -> str:
-    """Whose the core of this thread is: its own, or shared with threads that compute."""
-    computing = [os.sched_getaffinity(thread) for thread, name in _threads() if name.startswith(_COMPUTING)]
-    return "own" if computing and os.sched_getaffinity(0).isdisjoint(set().union(*computing)) else "shared"
