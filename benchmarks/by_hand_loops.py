@@ -6,6 +6,7 @@ VALUES are hyperparameters in JSON. A line with a number of steps is answered wi
 batches at hand, as the framework wants them, and nothing of benchlib; it runs in Python 3.6 and later.
 """
 
+import functools
 import json
 import sys
 import time
@@ -68,6 +69,42 @@ def tensorflow(values, images, labels):
 
     batches = [(tf.constant(x.transpose(0, 2, 3, 1)), tf.constant(y)) for x, y in zip(images, labels)]
     return lambda batch: train_step(*batch), batches, lambda: None
+
+
+def jax(values, images, labels):
+    """As in Flax's tutorial "MNIST tutorial"."""
+    import jax
+    import optax
+    from flax import nnx
+
+    rngs, side = nnx.Rngs(0), values["image_size"] // 4
+    pool = functools.partial(nnx.max_pool, window_shape=(2, 2), strides=(2, 2))
+
+    def conv(inputs, outputs):
+        return nnx.Conv(inputs, outputs, (3, 3), padding=1, rngs=rngs)
+
+    model = nnx.Sequential(
+        *(conv(3, 50), nnx.relu, conv(50, 50), pool, nnx.relu, nnx.Dropout(values["conv_dropout"], rngs=rngs)),
+        *(conv(50, 100), nnx.relu, conv(100, 100), pool, nnx.relu, nnx.Dropout(values["conv_dropout"], rngs=rngs)),
+        *(lambda x: x.reshape(x.shape[0], -1), nnx.Linear(100 * side * side, 512, rngs=rngs), nnx.relu),
+        *(nnx.Dropout(values["dense_dropout"], rngs=rngs), nnx.Linear(512, 10, rngs=rngs)),
+    )
+    optimizer = nnx.Optimizer(model, optax.sgd(values["learning_rate"], values["momentum"]), wrt=nnx.Param)
+
+    def loss_fn(model, inputs, targets):
+        return optax.softmax_cross_entropy_with_integer_labels(model(inputs), targets).mean()
+
+    @nnx.jit
+    def train_step(model, optimizer, inputs, targets):
+        loss, gradients = nnx.value_and_grad(loss_fn)(model, inputs, targets)
+        optimizer.update(model, gradients)
+        return loss
+
+    def synchronize():
+        jax.block_until_ready(nnx.state(model))
+
+    batches = [(jax.numpy.asarray(x.transpose(0, 2, 3, 1)), jax.numpy.asarray(y)) for x, y in zip(images, labels)]
+    return lambda batch: train_step(model, optimizer, *batch), batches, synchronize
 
 
 def mxnet(values, images, labels):

@@ -1,4 +1,4 @@
-"""One step of ``cnn`` in MindSpore's graph mode, compiled as a function (as our session does), or within a cell.
+"""One step of ``cnn`` in MindSpore's graph mode, compiled as a function, or within a cell (as our session does).
 
     ONEDNN_MAX_CPU_ISA=AVX2 .venv/bin/python benchmarks/mindspore_cell.py function|cell
 
