@@ -113,6 +113,7 @@ def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_pat
     """By uv, which takes from pip's settings where packages are, and not where they go."""
     (tmp_path / "pip.conf").write_text(f"[global]\nfind-links = {wheels}\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))  # the usual one has wheels by their paths
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON"):
         monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
