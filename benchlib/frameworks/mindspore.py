@@ -86,7 +86,7 @@ KNOBS = (
             "each operator is run before the next is taken: as installed, threads that hand operators on to each other "
             "wait in loops, which on few cores takes the cores from the work itself. Measured on 2 cores only"
         ),
-        "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/training.md has its effect on each model",
+        "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/knobs.md has its effect on each model",
         "by_session": True,
     },
 )
@@ -340,7 +340,7 @@ class Session:
     def synchronize(self) -> None:
         """Wait until all queued work is done.
 
-        Reading a loss is no such wait in eager mode: an update is queued behind it. A graph is done when its call is.
+        Reading a loss is no such wait in eager mode: an update is queued behind it. On the CPU a graph's call waits.
         """
         # mindspore.runtime.synchronize(), the public way to this wait, refuses the CPU: its first call returns at once.
         _pynative_executor.sync()
