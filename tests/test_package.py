@@ -35,6 +35,7 @@ def install(folder: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_the_wheel_measures_in_an_empty_folder_and_init_writes_what_can_be_changed(tmp_path: Path) -> None:
     def run(*arguments: str) -> tuple[int, str]:
         given = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "BENCHLIB"))}
@@ -47,7 +48,7 @@ def test_the_wheel_measures_in_an_empty_folder_and_init_writes_what_can_be_chang
     code, said = run("run", "--profile", "tiny", "--set", "operators.settings={budget_s: 1.0}")
     assert code == 0, said
     ratios = pd.read_csv(here / "outputs" / "tiny" / "tables" / "report_ratios.csv")
-    assert (len(ratios), (ratios["ratio"] > 0).any()) == (4, True), "tests beside it may disturb some"
+    assert (ratios["ratio"] > 0).sum() == 4
     shutil.rmtree(here / "parameters")
     code, said = run("run", "--minutes", "0")
     assert (code, "modes: failed" in said) == (1, True), "quick's own parameters are there, and no measurement"
