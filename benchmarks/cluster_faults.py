@@ -1,9 +1,10 @@
-"""Kills nodes, jobs and drivers of Slurm at random moments: is anything finished lost, changed, or there twice?
+"""Kills nodes, jobs and drivers at random moments: is anything finished lost, changed, or there twice?
 
-    .venv/bin/python benchmarks/cluster_faults.py --trials 20 --seed 0
+    .venv/bin/python benchmarks/cluster_faults.py --on slurm --trials 20 --seed 0    # or --on ray
 
-Two nodes of Debian's Slurm on this machine measure two comparisons of the tests' framework; one thing is killed at a
-moment drawn at random, and what the driver needs to come to its end is started again. Takes root, slurm-wlm and munge.
+Two nodes of Debian's Slurm, or of Ray, on this machine measure two comparisons of the tests' framework; one thing is
+killed at a moment drawn at random, and what the driver needs to come to its end is started again. Slurm takes root,
+slurm-wlm and munge, Ray the environment ``ray``, whose head is not killed: a driver cannot do without it.
 """
 
 import argparse
@@ -24,11 +25,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-import slurm_cluster  # noqa: E402
-from slurm_cluster import asked, until  # noqa: E402
+import clusters  # noqa: E402
+import psutil  # noqa: E402
+from patience import until  # noqa: E402
 from test_jobs import DOUBLES, DRIVER  # noqa: E402
 
-from benchlib import plugins  # noqa: E402
+from benchlib import environments, plugins  # noqa: E402
 from benchlib.cache import Store  # noqa: E402
 
 KILLED = ("the driver", "a node", "a job")
@@ -41,20 +43,21 @@ def finished(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in every}
 
 
-def trial(cluster: slurm_cluster.Cluster, folder: Path, what: str, after_s: float) -> tuple[int, list[str]]:
+def trial(cluster: clusters.Cluster, folder: Path, what: str, after_s: float) -> tuple[int, list[str]]:
     """Kill once; the files that were kept at that moment, and all that went wrong."""
-    command = [sys.executable, "-c", DRIVER.format(folder=str(folder), doubles=str(DOUBLES))]
+    command = [sys.executable, "-c", DRIVER.format(folder=str(folder), doubles=str(DOUBLES), on=cluster.on)]
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     time.sleep(after_s)
     if what == "the driver":
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
     elif what == "a node":
-        node = random.choice(("n1", "n2"))
+        nodes = [name for name in cluster.commands if name.startswith("n")]
+        node = random.choice(nodes[1:] if cluster.on.startswith("ray") else nodes)
         cluster.kill(node)
-        cluster.start(node, "slurmd", "-D", "-N", node)
-    elif running := asked("squeue", "--me", "-h", "-t", "R", "-o", "%i").split():
-        asked("scancel", "--signal=KILL", "--full", random.choice(running))
+        cluster.start(node)
+    elif running := [one for one in psutil.process_iter() if _is_job(one, folder)]:
+        random.choice(running).kill()
     before = finished(folder)
     if what == "the driver":
         driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -72,9 +75,27 @@ def trial(cluster: slurm_cluster.Cluster, folder: Path, what: str, after_s: floa
     return len(before), wrong
 
 
+def is_idle(cluster: clusters.Cluster) -> bool:
+    """Are both nodes there, and is no job on them?"""
+    if cluster.on.startswith("slurm"):
+        return clusters.asked("sinfo", "-h", "-N", "-o", "%t").split() == ["idle", "idle"]
+    status = [str(Path(environments.find("ray").python).with_name("ray")), "status", f"--address={cluster.on[4:]}"]
+    shown = clusters.asked(*status)
+    return shown.count("1 node_") == 2 and "1.0/2.0 benchlib" not in shown and "2.0/2.0 benchlib" not in shown
+
+
+def _is_job(process: psutil.Process, folder: Path) -> bool:
+    """Is it the command ``benchlib job``, for a document of this folder, or of one that a node of Ray has for it?"""
+    with contextlib.suppress(psutil.Error):
+        line = process.cmdline()
+        return line[1:4] == ["-m", "benchlib", "job"] and (str(folder) in line[4] or "/outputs/ray/" in line[4])
+    return False
+
+
 def main() -> None:
     """Print a row for each kind of kill."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--on", choices=("slurm", "ray"), default="slurm")
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
@@ -87,10 +108,10 @@ def main() -> None:
         lock = f"import pathlib, benchlib.runner.machine_lock as of; of.LOCK = pathlib.Path({str(folder / 'lock')!r})"
         (folder / "sitecustomize.py").write_text(lock)
         patch.setenv("PYTHONPATH", name)
-        cluster = stack.enter_context(slurm_cluster.started(folder, patch))
+        cluster = stack.enter_context(getattr(clusters, given.on)(folder, patch))
         for number in range(given.trials):
             what = KILLED[number % len(KILLED)]
-            until(lambda: asked("sinfo", "-h", "-N", "-o", "%t").split() == ["idle", "idle"], 90)
+            until(lambda: is_idle(cluster), 90)
             made[what].append(trial(cluster, folder / f"out{number}", what, random.uniform(0.5, LONGEST_S)))
             print(f"{number}: {what}: {made[what][-1]}", file=sys.stderr, flush=True)
     for what, of in made.items():

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 import zlib
 from pathlib import Path
@@ -17,6 +16,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from patience import until
 
 from benchlib import doctor, environments, frameworks, interpreters
 from benchlib.cache import Measurement
@@ -229,8 +229,7 @@ environments._commands = lambda asked, new, place, path: [["mkdir", place], ["sl
 environments.create("small")
 """
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, start_new_session=True) as creating:
-        while not (project / ".environments" / "small").exists():
-            time.sleep(0.05)
+        until((project / ".environments" / "small").exists)
         with pytest.raises(BenchlibError, match="another benchlib environment command is at work"):
             environments.create("small")
         os.killpg(creating.pid, signal.SIGKILL)

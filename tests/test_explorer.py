@@ -1,7 +1,6 @@
 """The report's page in a real browser: explored, sent, printed, without JavaScript, by keyboard, in the dark."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,7 @@ import pandas as pd
 import pypdfium2
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from benchlib import tables
 from benchlib.plotting.naming import spelled
@@ -32,16 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     explored.results(folder)
     explored.report(folder)
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    assert chromium, "these tests need Debian's chromium: apt-get install chromium"
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield running
-        running.close()
 
 
 @pytest.fixture

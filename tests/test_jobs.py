@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import clusters
 import pytest
-import slurm_cluster
-from slurm_cluster import asked, until
+from clusters import asked
+from patience import until
 
 from benchlib import env_vars
 from benchlib.cache import Store
@@ -63,8 +64,8 @@ def engine(monkeypatch, toy_framework):
     return Here
 
 
-def rows(folder):
-    return sorted((m.file, m.role) for m in Store(folder / "measurements").all())
+def rows(measured):
+    return sorted((m.file, m.role) for m in measured)
 
 
 def test_a_comparison_is_one_job_and_its_rows_are_those_of_the_host_itself(engine, tmp_path, monkeypatch):
@@ -72,9 +73,9 @@ def test_a_comparison_is_one_job_and_its_rows_are_those_of_the_host_itself(engin
     comparison = Lab(outputs=tmp_path, on="here --anything").compare(pair, **ASKED)
     assert len(comparison.measurements) == 3 * 3
     assert all(proof.same for proof in comparison.certificates.values())
-    before = rows(tmp_path)
+    before = rows(Store(tmp_path / "measurements").all())
     assert Lab(outputs=tmp_path).compare(pair, **ASKED).measurements[0].file in {file for file, _ in before}
-    assert rows(tmp_path) == before, "how it was sent is in no key"
+    assert rows(Store(tmp_path / "measurements").all()) == before, "how it was sent is in no key"
     monkeypatch.setenv(VARIABLE, "here")
     assert len(Lab(outputs=tmp_path).compare(pair, **ASKED).measurements) == 9
     kernels = Lab(outputs=tmp_path, measures=Measures.NOTHING)
@@ -115,11 +116,7 @@ def test_another_package_knob_or_variable_is_another_job_and_what_was_known_stay
     comparison = Lab(outputs=tmp_path, on="here").compare([toy(burn_ms=3.0)], **ASKED)
     engine.breaks = {3.0: 99}
     again = Lab(outputs=tmp_path, on="here").compare([toy(burn_ms=3.0)], **{**ASKED, "pilot": 4})
-    assert (rows_of(again), again.certificates) == (rows_of(comparison), comparison.certificates)
-
-
-def rows_of(comparison):
-    return sorted((m.file, m.role) for m in comparison.measurements)
+    assert (rows(again.measurements), again.certificates) == (rows(comparison.measurements), comparison.certificates)
 
 
 def test_a_controller_that_is_away_for_a_while_is_asked_again(tmp_path, monkeypatch):
@@ -128,10 +125,10 @@ def test_a_controller_that_is_away_for_a_while_is_asked_again(tmp_path, monkeypa
     answer.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(engines.time, "sleep", lambda seconds: None)
-    assert engines.Slurm().states() == {"a": "there"}
+    assert engines.Slurm(tmp_path).states() == {"a": "there"}
     answer.write_text("#!/bin/sh\necho no controller >&2; exit 1")
     with pytest.raises(BenchlibError, match="no controller"):
-        engines.Slurm().states()
+        engines.Slurm(tmp_path).states()
 
 
 def test_gate_timers_and_training_are_jobs_too(engine, tmp_path):
@@ -175,32 +172,41 @@ def test_names_of_jobs_have_the_user_and_the_folder(tmp_path, monkeypatch):
 
 DRIVER = """
 from benchlib import Condition, Lab
-from benchlib.cluster import jobs
-jobs.POLL_S = 0.2
-lab = Lab(outputs={folder!r}, on="slurm --time=10", plugins=[{doubles!r}])
+lab = Lab(outputs={folder!r}, on={on!r}, plugins=[{doubles!r}])
 toys = [[Condition(workload="toy", framework="toy", hyperparameters={{"burn_ms": ms}})] for ms in (1.0, 2.0)]
 print([len(one.measurements) for one in lab.compare_each(toys, precision=0.9, budget_s=0.1, block_s=0.02, pilot=8)])
 """
 
 
-@pytest.mark.slow
-def test_slurm_places_comparisons_and_survives_its_drivers_and_nodes(tmp_path, toy_framework, monkeypatch):
+@pytest.fixture
+def drive(tmp_path, toy_framework, monkeypatch):
+    """The command that starts a driver on an engine, and the results that its folder has."""
     lock = f"import pathlib, benchlib.runner.machine_lock as of; of.LOCK = pathlib.Path({str(tmp_path / 'lock')!r})"
     (tmp_path / "sitecustomize.py").write_text(lock)  # jobs, too, wait for no other benchlib on this machine
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.delenv(env_vars.WORKER_PATH)
-    with slurm_cluster.started(tmp_path, monkeypatch) as cluster:
-        folder = tmp_path / "out"
-        command = [sys.executable, "-c", DRIVER.format(folder=str(folder), doubles=str(DOUBLES))]
+    folder = tmp_path / "out"
 
-        def results():
-            return [json.loads(path.read_text()) for path in folder.glob("jobs/*.result.json")]
+    def results():
+        return [json.loads(path.read_text()) for path in folder.glob("jobs/*.result.json")]
 
+    def begun(on):
+        """Start a driver; the same command again once both comparisons have begun, and the driver was killed."""
+        command = [sys.executable, "-c", DRIVER.format(folder=str(folder), doubles=str(DOUBLES), on=on)]
         driver = subprocess.Popen(command, start_new_session=True)
         until(lambda: len(results()) == 2 and all(one["kept"] for one in results()), 90)
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
-        again = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        return command, subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    return begun, results, Store(folder / "measurements")
+
+
+@pytest.mark.slow
+def test_slurm_places_comparisons_and_survives_its_drivers_and_nodes(tmp_path, drive, monkeypatch):
+    begun, results, store = drive
+    with clusters.slurm(tmp_path, monkeypatch) as cluster:
+        command, again = begun(cluster.on)
         assert (nodes := {one["node"] for one in results()}) == {"n1", "n2"}
         assert len(asked("squeue", "-h", "--states=all", "-o", "%i").split()) == 2, "the new driver has found its jobs"
         (job,) = asked("squeue", "--me", "-h", "-w", "n1", "-o", "%i").split()
@@ -208,10 +214,27 @@ def test_slurm_places_comparisons_and_survives_its_drivers_and_nodes(tmp_path, t
         assert again.communicate(timeout=240)[0] == "[16, 16]\n"
         assert len(asked("squeue", "-h", "--states=all", "-o", "%i").split()) == 3, "what was left was sent again"
         assert {one["node"] for one in results()} == nodes, "to the host that had begun it"
-        every = Store(folder / "measurements").all()
+        every = store.all()
         assert len(every) == 32
         hosts = sorted({(m.machine["host"], m.group) for m in every})
         assert [host for host, _ in hosts] == ["n1.toys", "n2.toys"], "no comparison has rows of two hosts"
         cluster.kill("n1")
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         assert done.stdout == "[16, 16]\n", "what is done needs no node"
+
+
+@pytest.mark.slow
+def test_ray_brings_home_what_was_measured_where_no_folder_is_shared(tmp_path, drive, monkeypatch):
+    begun, results, store = drive
+    with clusters.ray(tmp_path, monkeypatch) as cluster:
+        stays, lost = cluster.daemons
+        _, again = begun(cluster.on)
+        assert {one["node"] for one in results()} == {stays, lost}
+        cluster.kill(lost)
+        assert again.communicate(timeout=240)[0] == "[16, 16]\n"
+        assert {one["node"] for one in results()} == {stays}, "what a lost node had begun was begun anew"
+        whole = {file for one in results() for file in one["files"]}
+        found = rows(store.all())
+        assert len(found) == len({*found})
+        assert {m.machine["host"] for m in store.all() if m.file in whole} == {stays}
+        assert whole < {file for file, _ in found}, "and what it had measured is kept"

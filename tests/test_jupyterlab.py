@@ -18,7 +18,8 @@ from urllib.parse import urljoin
 import nbformat
 import psutil
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from patience import until
+from playwright.sync_api import expect
 
 from benchlib import env_vars
 
@@ -75,14 +76,6 @@ EXPLORING = [
 """A notebook as one may write it oneself, with the tests' own framework; the objects show themselves."""
 
 
-def wait_for(condition, seconds):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not come to that in time"
-        time.sleep(0.2)
-    return found
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A copy of the project without results, and with one more notebook."""
@@ -125,7 +118,7 @@ def server(project, tmp_path_factory):
         return re.search(r"http://127\.0\.0\.1:(\d+)(/\S*)\?token=", log.read_text())
 
     try:
-        found = wait_for(address, 60)
+        found = until(address, 60)
         yield process, f"http://127.0.0.1:{found[1]}", found[2]
     finally:
         process.terminate()
@@ -133,17 +126,6 @@ def server(project, tmp_path_factory):
             process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             process.kill()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = shutil.which("chromium")
-    if not chromium:
-        pytest.skip("NO CHROMIUM HERE: the notebooks are not tested in JupyterLab")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 @pytest.fixture
@@ -176,7 +158,7 @@ class Notebook:
             kernels = [one["kernel"] for one in answer if one["path"] == self.place]
             return any(one["connections"] and one["execution_state"] == "idle" for one in kernels)
 
-        wait_for(connected, SECONDS)
+        until(connected, SECONDS)
 
     def wait_until_idle(self):
         indicator = self.panel.locator(".jp-Notebook-ExecutionIndicator")
@@ -211,7 +193,7 @@ class Notebook:
         """The code cells of the file, as saved now."""
         self.page.keyboard.press("Control+s")
         time.sleep(0.5)
-        return wait_for(self._saved_code, 30)
+        return until(self._saved_code, 30)
 
     def _saved_code(self):
         """None while the file is being written."""
@@ -229,7 +211,7 @@ class Notebook:
             run = [cell for cell, count in zip(cells, counts, strict=True) if count and count > before]
             return cells if len(run) == len(cells) or errors(run) else None
 
-        return wait_for(over, seconds)
+        return until(over, seconds)
 
 
 def outputs(cells, kind):
@@ -334,13 +316,13 @@ def test_an_interrupt_ends_the_workers_keeps_what_was_measured_and_it_goes_on_fr
     told = re.compile(r"comparing 2 at toy batch 32: [1-4]/5(, .+ left)?: ")
     bar = notebook.panel.locator(".jp-OutputArea-output", has_text=told).locator("progress")
     expect(bar).to_have_attribute("value", re.compile("[1-4]"), timeout=1000 * SECONDS)
-    wait_for(lambda: workers(process), 30)
+    until(lambda: workers(process), 30)
     kept = measured(project)
     assert len(kept) > len(before)
     notebook.choose("Kernel", "Interrupt Kernel")
-    wait_for(lambda: not workers(process), 30)
+    until(lambda: not workers(process), 30)
     notebook.wait_until_idle()
-    cells = wait_for(lambda: errors(cells := notebook.code()) and cells, 30)
+    cells = until(lambda: errors(cells := notebook.code()) and cells, 30)
     assert [(error.ename, len(error.traceback)) for error in errors(cells)] == [("KeyboardInterrupt", 1)]
     assert "stopped after" in "".join(outputs(cells, "text/html"))
     after = measured(project)

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from fixed_lab import FixedLab, all_the_same
+from patience import until
 
 from benchlib import cache as results
 from benchlib import env_vars, frameworks, progress, scratch, workloads
@@ -541,16 +542,11 @@ def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
     script = [sys.executable, "-c", killed, str(turn_module.LOCK)]
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(DOUBLES.parents[1]), str(DOUBLES)])}
     parent = subprocess.Popen(script, stderr=subprocess.DEVNULL, env=surroundings)
-    deadline = time.monotonic() + 120
-    while len(list(lab.store.folder.glob("*.parquet"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: len(list(lab.store.folder.glob("*.parquet"))) >= 2, 120, 0.02)
     time.sleep(0.3)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    deadline = time.monotonic() + 20  # the system ends them at once, when it comes to that
-    while workers_alive(parent.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not workers_alive(parent.pid)
+    until(lambda: not workers_alive(parent.pid))  # the system ends them at once, when it comes to that
     kept = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.parquet")}
     assert 2 <= len(kept) < 4
     subprocess.run(script, check=True, stderr=subprocess.DEVNULL, env=surroundings)
@@ -663,14 +659,6 @@ def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, m
     assert not workers_alive()
 
 
-def comes_to(state, within_s=20.0):
-    """Does it come to that? A signal takes its time on a busy machine."""
-    until = time.monotonic() + within_s
-    while not state() and time.monotonic() < until:
-        time.sleep(0.05)
-    return state()
-
-
 def test_what_a_worker_has_forked_is_seen_stopped_with_it_and_ended(tmp_path, neighbours_seen):
     job = prepare_job(toy(misbehave="fork"), 0, tmp_path)
     with processes.WorkerProcess(job.condition, 0, 60) as worker:
@@ -679,7 +667,7 @@ def test_what_a_worker_has_forked_is_seen_stopped_with_it_and_ended(tmp_path, ne
         worker.ask("first_step")
         (child,) = psutil.Process(worker.process.pid).children()
         own = os.getsid(worker.process.pid)
-        assert comes_to(lambda: os.getsid(child.pid) != own), "it has left, as what becomes a daemon does"
+        assert until(lambda: os.getsid(child.pid) != own), "it has left, as what becomes a daemon does"
         mine = SimpleNamespace(cpu=psutil.Process(), process=SimpleNamespace(pid=os.getpid()), condition=job.condition)
         causes = []
         while not worker.restless:
@@ -689,10 +677,10 @@ def test_what_a_worker_has_forked_is_seen_stopped_with_it_and_ended(tmp_path, ne
             assert len(causes) < 60
         assert set(causes) - {""} == {interference.OTHERS}
         interference.hold_still([worker])
-        assert comes_to(lambda: child.status() == psutil.STATUS_STOPPED)
+        assert until(lambda: child.status() == psutil.STATUS_STOPPED)
         worker.release()
-        assert comes_to(lambda: child.status() != psutil.STATUS_STOPPED)
-    assert comes_to(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+        assert until(lambda: child.status() != psutil.STATUS_STOPPED)
+    assert until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
 @pytest.mark.parametrize("how", ["leave a thread", "print"])

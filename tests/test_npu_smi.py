@@ -1,12 +1,12 @@
 """What is read of ``npu-smi``, from output that others recorded. Never run on Ascend."""
 
 import os
-import time
 import types
 from pathlib import Path
 
 import psutil
 import pytest
+from patience import until
 
 from benchlib.condition import Condition
 from benchlib.provenance import accelerators, machine, npu_smi
@@ -64,10 +64,7 @@ def test_the_sampler_watches_an_npu(npu):
     condition = Condition(workload="cnn", device="npu")
     sampler = Sampler(types.SimpleNamespace(cpu=psutil.Process(), pids=lambda: [os.getpid()], condition=condition))
     sampler.start()
-    until = time.monotonic() + 20
-    while not (sampler.trace and sampler.trace[-1].accelerator_percent) and time.monotonic() < until:
-        time.sleep(0.02)
-        sampler.tick()
+    until(lambda: sampler.tick() or (sampler.trace and sampler.trace[-1].accelerator_percent), every_s=0.02)
     last = sampler.trace[-1]
     assert (last.accelerator_percent, last.accelerator_power_w, last.accelerator_temperature_c) == (7.0, 88.2, 30.0)
     assert last.accelerator_memory_mib == 26838, "of the HBM, there is no DDR"

@@ -22,6 +22,7 @@ import psutil
 import pytest
 import yaml
 from papermill.iorw import papermill_io
+from patience import until
 
 from benchlib import env_vars, manifest, progress
 from benchlib.cli import main
@@ -658,7 +659,7 @@ def test_stopped_while_it_waits_for_the_machine_it_says_so_in_a_line(tmp_path, m
         heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
         run = subprocess.Popen(command, **pipes, preexec_fn=heed)
-        wait_for(lambda: Path("kernel.pid").exists())
+        until(lambda: Path("kernel.pid").exists())
         for _ in range(3):  # by someone impatient
             run.send_signal(signal.SIGINT)
             time.sleep(0.05)
@@ -682,12 +683,12 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
         heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
         run = subprocess.Popen(command, **pipes, preexec_fn=heed)
-        kernel = wait_for(lambda: Path("kernel.pid").exists() and psutil.Process(int(Path("kernel.pid").read_text())))
+        kernel = until(lambda: Path("kernel.pid").exists() and psutil.Process(int(Path("kernel.pid").read_text())))
         run.send_signal(number)
         said = run.communicate(timeout=60)[1]
         assert run.returncode == code
         assert said == ("" if number == signal.SIGKILL else STOPPED)
-        wait_for(lambda kernel=kernel: not kernel.is_running())
+        until(lambda kernel=kernel: not kernel.is_running())
         assert not executed("sleeping").exists()
         assert record_of("sleeping")["status"] == "running"
         left = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "temporary").iterdir())
@@ -698,14 +699,6 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
     assert "sleeping: started again: it had not come to its end\n" in done.stdout
     assert done.stderr == ""
     assert executed("sleeping").exists()
-
-
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not come to that in time"
-        time.sleep(0.1)
-    return found
 
 
 class TestProgress:

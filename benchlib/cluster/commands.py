@@ -65,9 +65,8 @@ def use(on: str | None) -> None:
 OPTIONS: dict[str, dict[str, Any]] = {
     "folders": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "folders of results, or files of visits"},
     "document": {"type": Path, "metavar": "FILE", "help": "of jobs/ in a folder of results"},
-    "--on": {"metavar": "ENGINE", "help": "slurm or local, with options of sbatch: 'slurm --partition=gpu --time=60'"},
-    "before": {"metavar": "BEFORE", "help": "a folder of results, or a part of one"},
-    "after": {"metavar": "AFTER", "help": "a folder of results, or a part of one"},
+    "--on": {"metavar": "ENGINE", "help": "local, 'ray HOST:PORT', or slurm with options: 'slurm --partition=gpu'"},
+    **{one: {"metavar": one.upper(), "help": "a folder of results, or a part of one"} for one in ("before", "after")},
     "--page": {"type": Path, "metavar": "FILE", "help": "write a page (HTML), too"},
     "--fail-on": {"choices": ["changed", "slower"], "help": "the exit code is 1 if a ratio has, or something is, so"},
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import stats
 
 from benchlib.cache import Measurement, Store, load, seconds_by_round
 from benchlib.condition import Condition
@@ -34,7 +34,7 @@ class Ratio:
     condition: Condition
     baseline: Condition
     host: str
-    group: str
+    beside: tuple[Condition, ...]  # all that were compared with the baseline
     logs: tuple[float, ...]  # one for each pair of processes
     seconds: tuple[tuple[float, ...], ...]  # log seconds of a sample by process, of the condition and the baseline
     about: tuple[dict[tuple[str, str], str], ...]  # of both: what could have changed them
@@ -72,17 +72,14 @@ class Change:
 
     @property
     def who(self) -> tuple[str, str]:
-        """Who got slower or faster, the condition or the baseline, and which of these words."""
-        if not self.changed:
-            return "", ""
-        fell, size = self.interval.estimate < 1, abs(math.log(self.interval.estimate))
+        """Of a changed ratio: who got slower or faster, the condition or the baseline; and which of these words."""
+        fell, size, sign = (move := math.log(self.interval.estimate)) < 0, abs(move), -math.copysign(1, move)
         of_own, of_base = ({kind for kind, _ in one} & {"environment", "knobs"} for one in self.differences)
         blame = None  # is it the condition?
         if bool(of_own) != bool(of_base):
             blame = bool(of_own)
         elif self.before.host == self.after.host != "":  # seconds of one host can be compared, but for its drift
-            signed = [(1 if fell else -1) * move for move in self.moves.values()]
-            both = [[one - (1 if fell else -1) * drift for one in signed] for drift in (self.drift, 0.0)]
+            both = [[sign * (move - drift) for move in self.moves.values()] for drift in (self.drift, 0.0)]
             blames = {own > -base for own, base in both if max(own, -base) > 3 / 4 * size}  # of what is seen
             blame = blames.pop() if len(blames) == 1 else None  # if not, most conditions moved: no drift, perhaps
         if blame is None:
@@ -158,8 +155,7 @@ def _select(rows: list[Measurement], what: str, value: str) -> list[Measurement]
     if what == "host":
         return [m for m in rows if m.machine.get("host") == value]
     if what == "date":
-        first, last = value[:10], value[-10:]
-        return [m for m in rows if first <= m.started_utc[:10] <= last]
+        return [m for m in rows if value[:10] <= m.started_utc[:10] <= value[-10:]]
     has = {m.group for m in rows if value in (m.versions.get(what), what == "environment" and m.condition.environment)}
     return [m for m in rows if m.group in has and m.versions.get(what, value) == value]
 
@@ -174,7 +170,7 @@ def ratios(rows: Iterable[Measurement], folder: Path) -> list[Ratio]:
     for m in rows:
         groups.setdefault((m.group, m.machine.get("host", "")), []).append(m)
     found = []
-    for (group, host), own in groups.items():
+    for (_, host), own in groups.items():
         baseline, *others = dict.fromkeys(m.condition for m in sorted(own, key=lambda m: m.role != "baseline"))
         comparison = Comparison([baseline, *others], own, {}, 0.0, 0.0, 0, 0.0)
         for condition in others:
@@ -183,11 +179,10 @@ def ratios(rows: Iterable[Measurement], folder: Path) -> list[Ratio]:
             logs = [log_ratios(*pair) for pair in timed]
             apart = comparison.disturbed(baseline, condition) or {*map(gate.adapt, (baseline, condition))} & wrong
             if any(logs) and not apart:
-                base, last = measured[-1]
                 means = [[float(np.mean(np.log([*one.values()]))) for one in pair] for pair in timed if all(pair)]
                 of_pairs, seconds = tuple(float(np.mean(one)) for one in logs if one), tuple(zip(*means, strict=True))
-                about = (_about(last), _about(base))
-                found.append(Ratio(condition, baseline, host, group, of_pairs, seconds[::-1], about))
+                about = tuple(_about(m) for m in reversed(measured[-1]))
+                found.append(Ratio(condition, baseline, host, tuple(others), of_pairs, seconds[::-1], about))
     return found
 
 
@@ -204,38 +199,32 @@ def _about(m: Measurement) -> dict[tuple[str, str], str]:
 
 def _by_task(ratios: Sequence[Ratio], without: set[str]) -> dict[tuple, dict[str, Ratio]]:
     """The ratios by what is compared and by host; of several that a host has the last, which nothing is pooled with."""
-    beside: dict[tuple[str, str], set[str]] = {}
-    for one in ratios:
-        beside.setdefault((one.group, one.host), set()).add(one.condition.model_dump_json(exclude=without))
     found: dict[tuple, dict[str, Ratio]] = {}
     for one in ratios:
-        both = (each.model_dump_json(exclude=without) for each in (one.condition, one.baseline))
-        found.setdefault((*both, *sorted(beside[one.group, one.host])), {})[one.host] = one
+        every = (one.condition, one.baseline, *one.beside)
+        of, base, *beside = (each.model_dump_json(exclude=without) for each in every)
+        found.setdefault((of, base, *sorted(beside)), {})[one.host] = one
     return found
 
 
 def _change(before: Ratio, after: Ratio) -> Change:
     """The ratio of two ratios of independent processes, by Welch."""
-    sides = [np.array(one.logs) for one in (before, after)]
-    move, few = float(sides[1].mean() - sides[0].mean()), min(map(len, sides))
+    sides = [np.array(one.logs) for one in (after, before)]
+    move, few = float(sides[0].mean() - sides[1].mean()), min(map(len, sides))
     if few < 2:
         return Change(before, after, Interval(math.exp(move), processes=few), math.nan)
-    parts = [float(side.var(ddof=1)) / len(side) for side in sides]
-    error = math.sqrt(sum(parts))
-    by_side = sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
-    free = max(1.0, sum(parts) ** 2 / max(by_side, 1e-300))
-    half = float(special.stdtrit(free, (1 + CONFIDENCE) / 2)) * error
-    beyond = abs(move) - math.log1p(MARGIN)
-    p = float(special.stdtr(free, -beyond / error)) if error else float(beyond <= 0)
-    interval = Interval(math.exp(move), math.exp(move - half), math.exp(move + half), few)
-    return Change(before, after, interval, p)
+    low, high = stats.ttest_ind(*sides, equal_var=False).confidence_interval(CONFIDENCE)
+    sides[0] -= math.copysign(math.log1p(MARGIN), move)
+    p = stats.ttest_ind(*sides, equal_var=False, alternative="greater" if move > 0 else "less").pvalue
+    return Change(before, after, Interval(math.exp(move), math.exp(low), math.exp(high), few), float(p))
 
 
 def _benjamini_hochberg(changes: Sequence[Change]) -> list[Change]:
     """Say which have changed, so that of these about ``RATE`` at most have not."""
-    known = sorted((one for one in changes if math.isfinite(one.p)), key=lambda one: one.p)
-    most = max((place for place, one in enumerate(known, 1) if one.p <= RATE * place / len(known)), default=0)
-    alarms, moves = {id(one) for one in known[:most]}, dict[str, dict[str, float]]()
+    known = [one for one in changes if math.isfinite(one.p)]
+    adjusted = stats.false_discovery_control([one.p for one in known]) if known else []
+    alarms = {id(one) for one, p in zip(known, adjusted, strict=True) if p <= RATE}
+    moves = dict[str, dict[str, float]]()
     for one in changes:
         moves.setdefault(one.after.host, {}).update(one.moves)
     drifts = {host: float(np.median([*of.values()])) for host, of in moves.items()}

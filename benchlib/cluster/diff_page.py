@@ -15,8 +15,8 @@ STYLE = "<style>body{font:16px/1.5 sans-serif;margin:2rem}th,td{text-align:left;
 
 def text(diff: Diff) -> str:
     """The diff for a terminal."""
-    lines = [f"{diff.names[0]} -> {diff.names[1]}", _summary(diff), *_warnings(diff)]
-    lines += [_table(diff.changed).to_string(index=False)] if diff.changed else []
+    table = [_table(diff.changed).to_string(index=False)] if diff.changed else []
+    lines = [f"{diff.names[0]} -> {diff.names[1]}", *_said(diff), *table]
     lines += ["differs on the two sides:", *(f"  {one}" for one in _differences(diff))]
     lines += [f"{name} only: {len(own)} ratios" for name, own in zip(diff.names, diff.alone, strict=True) if own]
     return "\n".join(lines)
@@ -26,22 +26,18 @@ def page(diff: Diff) -> str:
     """The diff as an HTML page that asks the network for nothing."""
     title, rest = f"{diff.names[0]} and {diff.names[1]}", [one for one in diff.changes if not one.changed]
     tables = [_table(of).to_html(index=False, border=0) if of else "<p>No ratio.</p>" for of in (diff.changed, rest)]
-    parts = [f"<h1>{escape(title)}</h1><p>{escape(_summary(diff))}</p>", _list(_warnings(diff))]
-    parts += ["<h2>What has changed</h2>", tables[0], "<h2>What differs on the two sides</h2>"]
+    parts = [f"<h1>{escape(title)}</h1>", _list(_said(diff)), "<h2>What has changed</h2>", tables[0]]
     folded = {"Not shown to change": tables[1]}
     folded |= {f"In {name} only": _list(own) for name, own in zip(diff.names, diff.alone, strict=True) if own}
-    parts.append(_list(_differences(diff)))
+    parts += ["<h2>What differs on the two sides</h2>", _list(_differences(diff))]
     parts += [f"<details><summary>{escape(name)}</summary>{one}</details>" for name, one in folded.items()]
     head = f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>{STYLE}</head>'
     return f"<!DOCTYPE html>{head}<body>{''.join(parts)}</body></html>\n"
 
 
-def _summary(diff: Diff) -> str:
-    return f"{len(diff.changed)} of {len(diff.changes)} ratios have changed ({RULE})."
-
-
-def _warnings(diff: Diff) -> list[str]:
-    said = [f"Several hosts, not compared: {one}" for one in diff.unclear]
+def _said(diff: Diff) -> list[str]:
+    said = [f"{len(diff.changed)} of {len(diff.changes)} ratios have changed ({RULE})."]
+    said += [f"Several hosts, not compared: {one}" for one in diff.unclear]
     if few := sum(one.p != one.p for one in diff.changes):
         said.append(f"{few} ratios have too few processes on a side.")
     if diff.together and abs(diff.together - 1) > TOGETHER:

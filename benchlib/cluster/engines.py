@@ -1,7 +1,8 @@
-"""Where jobs run: on this machine, or where Slurm places them. A job is a command; engines know it by its name only."""
+"""Where jobs run: on this machine, or where Slurm or Ray places them. Engines know a job by its name."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,18 +10,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from benchlib import environments
 from benchlib.errors import BenchlibError
 
 VARIABLE = "BENCHLIB_ON"  # the engine and its options: ``slurm --partition=gpu --time=60``
-SCRIPT = '#!/bin/sh\nexport BENCHLIB_HOST="$SLURMD_NODENAME.$SLURM_CLUSTER_NAME"\nexec "$@"\n'
-LOST = re.compile("Down|NotAvail|Unavail|DRAIN")  # in the reason why a job waits for a node
+NODE = "BENCHLIB_NODE"  # in a job: the name by which its engine knows the node
+SCRIPT = f'#!/bin/sh\nexport {NODE}=$SLURMD_NODENAME BENCHLIB_HOST="$SLURMD_NODENAME.$SLURM_CLUSTER_NAME"\nexec "$@"\n'
+LOST = re.compile(r"PENDING\|[^|]+\|.*(Down|NotAvail|Unavail|DRAIN)")  # it waits for a node, for that reason
 
 
 @dataclass
 class Local:
-    """One job after another, on this machine."""
+    """One job after another, on this machine, for a folder of results."""
 
+    folder: Path
     options: Sequence[str] = ()
 
     def states(self) -> dict[str, str]:
@@ -41,10 +46,8 @@ class Slurm(Local):
     """Whole nodes by ``sbatch``, with the user's own ``options`` (--partition, --time ...)."""
 
     def states(self) -> dict[str, str]:
-        lines = _ask("squeue", "--me", "-h", "--format=%j|%T|%n|%r").splitlines()
-        every = (line.split("|", 3) for line in lines)  # with the node that was asked for, and why it waits
-        away = {name: node and state == "PENDING" and LOST.search(why) for name, state, node, why in every}
-        return {name: "lost" if so else "there" for name, so in away.items()}
+        every = (line.split("|", 1) for line in _ask("squeue", "--me", "-h", "--format=%j|%T|%n|%r").splitlines())
+        return {name: "lost" if LOST.search(rest) else "there" for name, rest in every}
 
     def submit(self, name: str, command: Sequence[str], log: Path, gpus: int, node: str, without: list[str]) -> None:
         asked = [f"--job-name={name}", "--exclusive", "--nodes=1", "--open-mode=append", f"--output={log}"]
@@ -56,7 +59,31 @@ class Slurm(Local):
         _ask("scancel", f"--name={name}")
 
 
-ENGINES = {"local": Local, "slurm": Slurm}
+@dataclass
+class Ray(Local):
+    """Nodes of Ray, by an agent in the environment ``ray``, which brings home what they keep; the option: HOST:PORT."""
+
+    def __post_init__(self) -> None:
+        agent = environments.requirements_file("ray").with_name("ray_agent.py")
+        command = [environments.find("ray").python, agent, self.folder, *self.options]
+        self.agent: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def states(self) -> dict[str, str]:
+        return self._ask("states")
+
+    def submit(self, name: str, command: Sequence[str], log: Path, gpus: int, node: str, without: list[str]) -> None:
+        self._ask("submit", name, Path(command[-1]).read_text(encoding="utf-8"), gpus, node, without)
+
+    def _ask(self, *asked: Any) -> dict[str, str]:
+        if self.agent.poll() is None:
+            print(json.dumps(asked), file=self.agent.stdin, flush=True)
+        answer = json.loads(self.agent.stdout.readline() or '{"error": "its agent has ended"}')
+        if "error" in answer:
+            raise BenchlibError(f"ray: {answer['error']}: see ray status, and docs/machines.md")
+        return answer
+
+
+ENGINES = {"local": Local, "slurm": Slurm, "ray": Ray}
 
 
 def _ask(program: str, *arguments: str, script: str = "") -> str:

@@ -71,7 +71,7 @@ def work(path: Path, make: Callable[..., here.Lab]) -> int:
     folder, sent = path.resolve().parents[1], json.loads(path.read_text(encoding="utf-8"))
     plugins.use(sent["plugins"])
     own: Document = {"kept": 0, **result(folder, sent["name"])}  # what was known before stays until there is more
-    node = os.environ.get("SLURMD_NODENAME") or platform.node()
+    node = os.environ.get(engines.NODE) or platform.node()
     own |= {"host": machine.describe()["host"], "node": node, "plan": sent["plan"], "why": ""}
 
     def tell(state: str, **more: Any) -> int:
@@ -108,7 +108,7 @@ class Executor:
         name, *options = shlex.split(on)
         if name not in engines.ENGINES:
             raise BenchlibError(f"--on, BENCHLIB_ON: {no_such('engine', name, engines.ENGINES)}")
-        self.engine, self.folder = engines.ENGINES[name](options), folder
+        self.engine, self.folder = engines.ENGINES[name](folder, options), folder
         self.tried: dict[str, list[int]] = {}  # rows of each job's result, whenever it was sent
         self.prefix = f"benchlib-{os.environ.get('USER', os.getuid())}-{key(folder=str(folder))[:8]}-"
 

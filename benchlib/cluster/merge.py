@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError, write_error
 
 MERGED = ".merged"  # instead of a notebook's name: the record of files that no notebook has to name
-KINDS = ("certificates", "ceilings", "timers", "jobs")  # folders of JSON beside the measurements
+KINDS = ("certificates", "ceilings", "timers", "jobs", "notebooks", "figures", "tables")  # beside the measurements
 
 
 class _Union:
@@ -29,7 +30,7 @@ class _Union:
         store = Store(folder / "measurements")
         for path in sorted(store.folder.glob("[!.]*.parquet")):
             self.add(path, store.load(path.stem) or [])
-        for path in (path for kind in KINDS for path in sorted((folder / kind).glob("[!.]*.json"))):
+        for path in (path for kind in KINDS for path in sorted((folder / kind).glob("[!.]*")) if path.is_file()):
             before = self.others.setdefault(str(path.relative_to(folder)), path)
             self.twice += before != path
             own = (before, path) if path.parent.name == "certificates" else ()
@@ -65,35 +66,23 @@ def merge(sources: Sequence[Path], outputs: Path) -> str:
         said = union.conflicts[:20] + ["  and more"] * bool(union.conflicts[20:])
         remedy = "nothing was written; move one of each away, or give hosts names of their own and measure again"
         raise BenchlibError("\n".join(["the same rows differ:", *said, remedy]))
-    _write(union, sources, outputs.absolute())
+    _write(union, outputs.absolute())
     rows = [m.machine["host"] for _, measured in union.measured.values() for m in measured]
     twice = f"{union.twice} files were in two folders, and are there once"
     return f"{outputs}: {len(rows)} rows in {len(union.measured)} files, of {', '.join(sorted({*rows}))}; {twice}"
 
 
-def _write(union: _Union, sources: Sequence[Path], outputs: Path) -> None:
+def _write(union: _Union, outputs: Path) -> None:
     """Write everything beside ``outputs``, and give it that name when all is there."""
-    for left in outputs.parent.glob(f".merging-{outputs.name}-*"):  # of one that was killed
-        shutil.rmtree(left, ignore_errors=True)
-    partial = outputs.with_name(f".merging-{outputs.name}-{os.getpid()}")
+    places = {f"measurements/{path.name}": path for path, _ in union.measured.values()} | union.others
     try:
-        copies = [(path, f"measurements/{path.name}") for path, _ in union.measured.values()]
-        copies += [(path, place) for place, path in union.others.items()]
-        for source in reversed(sources):  # the first that has a notebook's result is the last to be copied
-            copies += [(source / place, place) for place in _pages(source) if (source / place).is_file()]
-        for path, place in copies:
-            (partial / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, partial / place)
-        manifest.write(manifest.path_of(partial, MERGED), {"files": [place for _, place in copies]})
-        os.rename(partial, outputs)
+        outputs.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".merging-", dir=outputs.parent) as beside:
+            partial = Path(beside, "all")
+            for place, path in places.items():
+                (partial / place).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, partial / place)
+            manifest.write(manifest.path_of(partial, MERGED), {"files": [*places]})
+            os.rename(partial, outputs)
     except OSError as error:
         raise BenchlibError(write_error(error, outputs)) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _pages(source: Path) -> list[str]:
-    """The places of executed notebooks, with the figures and tables that their records name."""
-    done = {name: one for name, one in manifest.read_all(source).items() if one and one.get("status") == "succeeded"}
-    files = [file for one in done.values() for file in one["files"] if file.split("/")[0] in ("figures", "tables")]
-    return [*files, *(f"notebooks/{name}.{kind}" for name in done for kind in ("json", "ipynb"))]
