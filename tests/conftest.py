@@ -64,9 +64,8 @@ def browser() -> Iterator[Any]:
     chromium = shutil.which("chromium")
     assert chromium, "these tests need Debian's chromium: apt-get install chromium"
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield running
-        running.close()
+        with playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]) as running:
+            yield running
 
 
 @pytest.fixture

@@ -67,15 +67,13 @@ def measured(role: str, repetition: int, step_s: float, condition: Condition, **
 
 
 @pytest.fixture
-def real(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def no_workload_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(env_vars.WORKER_PATH, "")
     monkeypatch.setattr(workloads, "__path__", [*workloads.__path__])
-    module = command("real")
-    module.plant()
-    return module
 
 
-def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_batch_sizes(real: ModuleType) -> None:
+def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_batch_sizes(command, no_workload_stays):
+    (real := command("real")).plant()
     asked = list(real.in_folders(100))
     assert sum(len(batch_sizes) for *_, batch_sizes in asked) == 100
     assert sum(len(batch_sizes) for *_, batch_sizes in real.in_folders(7)) == 7
@@ -123,9 +121,7 @@ def test_a_finished_report_is_summed_up(command, outputs: Path) -> None:
 
 
 @pytest.fixture
-def libraries(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv(env_vars.WORKER_PATH, "")
-    monkeypatch.setattr(workloads, "__path__", [*workloads.__path__])
+def libraries(command, no_workload_stays) -> ModuleType:
     module = command("libraries")
     module.put_beside()
     return module

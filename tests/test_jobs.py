@@ -180,7 +180,7 @@ print([len(one.measurements) for one in lab.compare_each(toys, precision=0.9, bu
 
 @pytest.fixture
 def drive(tmp_path, toy_framework, monkeypatch):
-    """The command that starts a driver on an engine, and the results that its folder has."""
+    """Starts a driver, kills it once both comparisons have begun, and starts it again; the jobs' results; the rows."""
     lock = f"import pathlib, benchlib.runner.machine_lock as of; of.LOCK = pathlib.Path({str(tmp_path / 'lock')!r})"
     (tmp_path / "sitecustomize.py").write_text(lock)  # jobs, too, wait for no other benchlib on this machine
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -191,7 +191,6 @@ def drive(tmp_path, toy_framework, monkeypatch):
         return [json.loads(path.read_text()) for path in folder.glob("jobs/*.result.json")]
 
     def begun(on):
-        """Start a driver; the same command again once both comparisons have begun, and the driver was killed."""
         command = [sys.executable, "-c", DRIVER.format(folder=str(folder), doubles=str(DOUBLES), on=on)]
         driver = subprocess.Popen(command, start_new_session=True)
         until(lambda: len(results()) == 2 and all(one["kept"] for one in results()), 90)
@@ -214,9 +213,8 @@ def test_slurm_places_comparisons_and_survives_its_drivers_and_nodes(tmp_path, d
         assert again.communicate(timeout=240)[0] == "[16, 16]\n"
         assert len(asked("squeue", "-h", "--states=all", "-o", "%i").split()) == 3, "what was left was sent again"
         assert {one["node"] for one in results()} == nodes, "to the host that had begun it"
-        every = store.all()
-        assert len(every) == 32
-        hosts = sorted({(m.machine["host"], m.group) for m in every})
+        assert len(store.all()) == 32
+        hosts = sorted({(m.machine["host"], m.group) for m in store.all()})
         assert [host for host, _ in hosts] == ["n1.toys", "n2.toys"], "no comparison has rows of two hosts"
         cluster.kill("n1")
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

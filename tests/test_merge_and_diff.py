@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -225,6 +226,16 @@ def test_each_side_is_taken_within_its_own_host(two, tmp_path, monkeypatch):
     third = measured(tmp_path / "t", host="n3", seed=4)
     found = diff.compare(str(both), str(third))
     assert (found.changes, len(found.unclear)) == ([], len(BATCHES)), "which of two hosts is meant is not guessed"
+
+
+def test_the_report_says_how_much_of_the_spread_is_between_occasions(tmp_path):
+    days = [measured(tmp_path / f"day{day}", f"n1.{day}", day, slowed("graph", 1.2**day)) for day in (0, 1)]
+    merge(days, tmp_path / "c")
+    cells = json.loads((Path(__file__).parents[1] / "notebooks" / "report.ipynb").read_text())["cells"]
+    known = {"outputs": str(tmp_path / "c")}
+    for source in ("".join(cell["source"]) for cell in cells if "itertools" in str(cell["source"])):
+        exec(source, known)
+    assert re.search(r"Of the spread of 4 ratios, .* (9\d|100)% is between these", str(known["said"]))
 
 
 def test_a_side_is_chosen_by_date_or_version(tmp_path, capsys):

@@ -103,19 +103,15 @@ def files(tmp_path, monkeypatch):
 def test_a_file_that_is_no_model_is_refused_by_file_and_line(files, old, new, says):
     assert old in TORCH
     given = files(mine_torch=TORCH.replace(old, new))
-    with pytest.raises(BenchlibError) as refused:
+    with pytest.raises(BenchlibError, match=rf"^mine_torch\.py: .*{re.escape(says)}"):
         own._document(sources.read_all(given), "mine")
-    assert str(refused.value).startswith("mine_torch.py: ")
-    assert says in str(refused.value)
 
 
 def test_files_of_one_model_are_read_without_importing_them(files):
     given = files(mine_torch=TORCH, mine_mindspore=MINDSPORE)
     found = sources.read_all(given)
-    assert [(one.framework, one.model, one.line) for one in found] == [
-        ("pytorch", "Net", 20),
-        ("mindspore", "Classifier", 5),
-    ]
+    models = {one.framework: (one.model, one.line) for one in found}
+    assert models == {"pytorch": ("Net", 20), "mindspore": ("Classifier", 5)}
     document = own._document(found, own.common_name(found))
     assert (document["name"], document["classes"], document["batch_size"]) == ("mine", 5, 16)
     with pytest.raises(BenchlibError, match=r"^twice\.py: PyTorch, as mine_torch\.py; give one file"):
