@@ -63,9 +63,9 @@ def browser() -> Iterator[Any]:
 
     chromium = shutil.which("chromium")
     assert chromium, "these tests need Debian's chromium: apt-get install chromium"
-    with sync_playwright() as playwright:
-        with playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]) as running:
-            yield running
+    given = {"executable_path": chromium, "args": ["--no-sandbox", "--disable-gpu"]}
+    with sync_playwright() as playwright, playwright.chromium.launch(**given) as running:
+        yield running
 
 
 @pytest.fixture
