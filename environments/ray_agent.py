@@ -107,6 +107,8 @@ class Agent:
 
     def submit(self, name: str, text: str, gpus: int, node: str, without: list[str]) -> dict[str, str]:
         """Have Ray place a job: on ``node`` if it is there, else on any that is not among those ``without``."""
+        if name in ray.util.list_named_actors():
+            return {}  # it is on its way
         fit = {one["NodeName"]: one["NodeID"] for one in _nodes() if one["Resources"].get("GPU", 0) >= gpus}
         if not (fit := {one: its for one, its in fit.items() if one not in without}):
             asked = f"--resources='{{\"{RESOURCE}\": 1}}'" + f" and {gpus} GPUs" * bool(gpus)

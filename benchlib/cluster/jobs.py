@@ -125,7 +125,7 @@ class Executor:
                     say(f"{each[0]['do']} {each[0]['conditions'][0]['workload']}, job {name}: {error}")
                 if over:
                     del waiting[name]
-            time.sleep(POLL_S if waiting else 0)
+            time.sleep(POLL_S if states and waiting else 0)  # local jobs end as they are submitted
 
     def _look(self, state: str | None, sent: Document, without: list[str]) -> bool:
         """Is a job done? One that is neither that nor on its way is sent; a BenchlibError where it has failed."""
