@@ -77,6 +77,7 @@ class Agent:
 
     def __init__(self, folder: str, address: str = "auto") -> None:
         self.folder, self.known = Path(folder), dict[str, dict[str, int]]()
+        self.hosts: dict[str, str] = {}  # the node of each host
         self.store = hashlib.sha256(f"{platform.node()} {os.getuid()} {folder}".encode()).hexdigest()[:16]
         ray.init(address, namespace=f"benchlib-{self.store}", log_to_driver=False, logging_level="ERROR")
 
@@ -98,6 +99,10 @@ class Agent:
 
     def _write(self, node: str, found: dict[str, tuple[int, bytes]]) -> None:
         for own, (time_ns, content) in found.items():
+            if own.endswith(".result.json"):
+                host = json.loads(content)["host"]
+                if (other := self.hosts.setdefault(host, node)) != node:
+                    raise LookupError(f"the nodes {other} and {node} are both the host {host}: set BENCHLIB_HOST there")
             path = self.folder / own
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f".{path.name}")
