@@ -56,7 +56,7 @@ def trial(cluster: clusters.Cluster, folder: Path, what: str, after_s: float) ->
         node = random.choice(nodes[1:] if cluster.on.startswith("ray") else nodes)
         cluster.kill(node)
         cluster.start(node)
-    elif running := [one for one in psutil.process_iter() if _is_job(one, folder)]:
+    elif running := [one for one in psutil.process_iter() if _is_job(one, (str(folder), *cluster.commands))]:
         random.choice(running).kill()
     before = finished(folder)
     if what == "the driver":
@@ -84,11 +84,11 @@ def is_idle(cluster: clusters.Cluster) -> bool:
     return shown.count("1 node_") == 2 and "1.0/2.0 benchlib" not in shown and "2.0/2.0 benchlib" not in shown
 
 
-def _is_job(process: psutil.Process, folder: Path) -> bool:
-    """Is it the command ``benchlib job``, for a document of this folder, or of one that a node of Ray has for it?"""
+def _is_job(process: psutil.Process, places: tuple[str, ...]) -> bool:
+    """Is it the command ``benchlib job``, for a document in this folder, or in one of a node of Ray?"""
     with contextlib.suppress(psutil.Error):
         line = process.cmdline()
-        return line[1:4] == ["-m", "benchlib", "job"] and (str(folder) in line[4] or "/outputs/ray/" in line[4])
+        return line[1:4] == ["-m", "benchlib", "job"] and any(f"{one}/" in line[4] for one in places)
     return False
 
 

@@ -6,7 +6,8 @@
     .environments/duckdb/bin/python benchmarks/many_rows.py DIR
 
 A ratio is what the report says: logarithms of seconds for a sample, differences within rounds, means by pair of
-processes, Student's interval over the pairs; the last undisturbed take of a block counts. Made-up rows are a run's own
+processes, Student's interval over the pairs; the last undisturbed take of a block counts. Certificates, slowing down
+and the share of disturbed rounds are not looked at here. Made-up rows are a run's own
 with other keys and times, each comparison anew; what their processes were made of (packages, knobs) is the same.
 """
 

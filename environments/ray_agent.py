@@ -17,14 +17,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 RESOURCE = "benchlib"  # a node that measures has one, and a job takes it: one at a time
-FETCH_S = 60.0  # a node that brings nothing home within this is asked again later
+FETCH_S, FILES = 60.0, 200  # of a node in one answer
 KEPT = ("measurements/[!.]*.parquet", "certificates/[!.]*.json", "timers/[!.]*.json", "jobs/[!.]*.log")
 RESULTS = "jobs/[!.]*.result.json"
 
@@ -38,97 +39,150 @@ def place(store: str, node: str) -> Path:
 class Job:
     """A job on its node. The actor ends with it; its files lie in the store until the driver, or another, is there."""
 
-    def __init__(self, store: str, sent: str, text: str) -> None:
+    def __init__(self, store: str, sent: str, text: str, result: str) -> None:
         own = ray.get_runtime_context().get_node_id()
         (node,) = (one["NodeName"] for one in ray.nodes() if one["NodeID"] == own)
         path = place(store, node) / "jobs" / f"{json.loads(text)['name']}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
+        before = path.with_suffix(".result.json")
+        if result and not before.exists():  # what another node had stays known until there is more
+            before.write_text(result)
         path.write_text(text)
         path.with_suffix(".sent").write_text(sent)
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-        variables.pop("OMP_NUM_THREADS", None)  # Ray sets it to 1
+        if niceness := os.nice(0):
+            why = f"node {node} measures at niceness {niceness}: start its Ray with RAY_worker_niceness=0"
+            before.write_text(json.dumps({"state": "unfit", "node": node, "host": node, "plan": {}, "why": why}))
+            os._exit(0)
         project = Path(sys.prefix).parents[1]
         command = [str(project / ".venv" / "bin" / "python"), "-m", "benchlib", "job", str(path)]
         with path.with_suffix(".log").open("a") as log:
-            process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *command],  # a node that is killed measures no more
-                cwd=project, env=variables | {"BENCHLIB_NODE": node}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+            given = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "cwd": project}
+            dies_too = ["setpriv", "--pdeathsig", "KILL"]  # with the node
+            process = subprocess.Popen([*dies_too, *command], env=_variables() | {"BENCHLIB_NODE": node}, **given)
         threading.Thread(target=lambda: os._exit(process.wait() * 0), daemon=True).start()
+
+
+def _variables() -> dict[str, str]:
+    """Those that Ray was started with on this node: Ray gives its workers others. GPUs are those of the job."""
+    lines = Path(f"/proc/{os.getppid()}/environ").read_bytes().decode(errors="surrogateescape").split("\0")
+    found = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("RAY_"))
+    if ray.get_gpu_ids():
+        found["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    return found
 
 
 @ray.remote(num_cpus=0, max_retries=0)
 def fetch(store: str, node: str, sent: dict[str, str], known: dict[str, int]) -> dict[str, tuple[int, bytes]]:
-    """The files of a store on this node that are not known yet: time and content, by place; a job's result after its
-    files. A result is of the job as it was sent last: one that went on elsewhere has another there.
+    """Files of a store on this node that are not known yet: time and content, by place; a job's result after its files.
+    A result is of the job as it was sent last: one that went on elsewhere has another there.
     """
-    folder, found = place(store, node), dict[str, tuple[int, bytes]]()
-    for pattern in (RESULTS, *KEPT):  # results are read first: the files that they name are there
+    folder = place(store, node)
+
+    def new(pattern: str) -> Iterator[Path]:
         for path in folder.glob(pattern):
-            of, time_ns, own = path.name.split(".")[0], path.stat().st_mtime_ns, str(path.relative_to(folder))
+            of = path.name.split(".")[0]
             ours = path.parent.name != "jobs" or path.with_name(f"{of}.sent").read_text() == sent.get(of)
-            if ours and known.get(own) != time_ns:
-                found[own] = (time_ns, path.read_bytes())
-    return dict(reversed(found.items()))
+            if ours and known.get(str(path.relative_to(folder))) != path.stat().st_mtime_ns:
+                yield path
+
+    def read(paths: Iterable[Path]) -> dict[str, tuple[int, bytes]]:
+        found = {}
+        for path in paths:
+            with suppress(FileNotFoundError):  # damaged, and set aside meanwhile
+                found[str(path.relative_to(folder))] = (path.stat().st_mtime_ns, path.read_bytes())
+        return found
+
+    results = read(new(RESULTS))  # before it is asked which files are there: those that results name are
+    files = [path for pattern in KEPT for path in new(pattern)]
+    return read(files[:FILES]) | (results if len(files) <= FILES else {})
 
 
 class Agent:
     """Answers to what the engine asks: a method each."""
 
     def __init__(self, folder: str, address: str = "auto") -> None:
+        if os.environ.get("RAY_AUTH_MODE") != "token":
+            raise PermissionError("its ports are open to all: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN everywhere")
         self.folder, self.known = Path(folder), dict[str, dict[str, int]]()
         self.hosts: dict[str, str] = {}  # the node of each host
+        self.gpus: dict[str, int] = {}  # that each job asks for
         self.store = hashlib.sha256(f"{platform.node()} {os.getuid()} {folder}".encode()).hexdigest()[:16]
         ray.init(address, namespace=f"benchlib-{self.store}", log_to_driver=False, logging_level="ERROR")
 
     def states(self) -> dict[str, str]:
         """The jobs that wait or run; whatever is new comes home before the answer."""
-        there = dict.fromkeys(ray.util.list_named_actors(), "there")
-        sent = {path.stem: path.read_text() for path in self.folder.glob("jobs/*.sent")}
-        asked = {}
-        for node in _nodes():
-            name, on = node["NodeName"], NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            known = self.known.setdefault(name, {})
-            asked[name] = fetch.options(scheduling_strategy=on).remote(self.store, name, sent, known)
-        for name, found in asked.items():
+        there = set(ray.util.list_named_actors())
+        for name in there & self.gpus.keys():
+            if not _nodes(self.gpus[name]):  # the nodes that could have taken it are gone
+                ray.kill(ray.get_actor(name))
+                there.remove(name)
+        asked = [*_nodes().items()]
+        while asked:
+            name, number = asked.pop()
+            known, memory = self._known(name)
+            sent = {path.stem: path.read_text() for path in self.folder.glob("jobs/*.sent")}
+            on = NodeAffinitySchedulingStrategy(number, soft=False)
             try:
-                self._write(name, ray.get(found, timeout=FETCH_S))
-            except ray.exceptions.RayError:
-                continue  # it is gone, or busy: the job, if it is lost, is not among those that are there
-        return there
+                answer = fetch.options(scheduling_strategy=on).remote(self.store, name, sent, known)
+                found = ray.get(answer, timeout=FETCH_S)
+            except ray.exceptions.RayTaskError:
+                raise
+            except ray.exceptions.RayError:  # it is gone, or busy: then nobody knows what it has, and nothing is sent
+                time.sleep(1)
+                asked += [(name, number)] * (_nodes().get(name) == number)
+                continue
+            self._write(name, found, known)
+            if found:
+                memory.write_text(json.dumps(known))
+                asked.append((name, number))  # until it has nothing new
+        return dict.fromkeys(there, "there")
 
-    def _write(self, node: str, found: dict[str, tuple[int, bytes]]) -> None:
+    def _known(self, node: str) -> tuple[dict[str, int], Path]:
+        """The files of a node that have come home, with their times; and where that is kept."""
+        memory = self.folder / "jobs" / f".{node}.json"
+        if node not in self.known:
+            self.known[node] = json.loads(memory.read_text()) if memory.is_file() else {}
+        return self.known[node], memory
+
+    def _write(self, node: str, found: dict[str, tuple[int, bytes]], known: dict[str, int]) -> None:
         for own, (time_ns, content) in found.items():
             if own.endswith(".result.json"):
-                host = json.loads(content)["host"]
-                if (other := self.hosts.setdefault(host, node)) != node:
+                other = self.hosts.setdefault(host := json.loads(content)["host"], node)
+                if other != node and other in _nodes():
                     raise LookupError(f"the nodes {other} and {node} are both the host {host}: set BENCHLIB_HOST there")
             path = self.folder / own
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f".{path.name}")
-            partial.write_bytes(content)
-            partial.replace(path)
-            self.known[node][own] = time_ns
+            if own in known or not own.startswith("measurements") or not path.exists():  # rows from here stay
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial = path.with_name(f".{path.name}")
+                partial.write_bytes(content)
+                partial.replace(path)
+            known[own] = time_ns
 
     def submit(self, name: str, text: str, gpus: int, node: str, without: list[str]) -> dict[str, str]:
         """Have Ray place a job: on ``node`` if it is there, else on any that is not among those ``without``."""
         if name in ray.util.list_named_actors():
             return {}  # it is on its way
-        fit = {one["NodeName"]: one["NodeID"] for one in _nodes() if one["Resources"].get("GPU", 0) >= gpus}
-        if not (fit := {one: its for one, its in fit.items() if one not in without}):
+        fit = {one: number for one, number in _nodes(gpus).items() if one not in without}
+        if not fit:
             asked = f"--resources='{{\"{RESOURCE}\": 1}}'" + f" and {gpus} GPUs" * bool(gpus)
-            raise LookupError(f"there is no other node with {asked}" if without else f"there is no node with {asked}")
+            raise LookupError(f"there is no {'other ' * bool(without)}node with {asked}")
         chosen = node if node in fit else random.choice([*fit]) if without else ""
         on = NodeAffinitySchedulingStrategy(fit[chosen], soft=False) if chosen else "DEFAULT"
-        sent, own = str(time.time_ns()), self.folder / "jobs" / f"{json.loads(text)['name']}.sent"
-        own.write_text(sent)
+        path = self.folder / "jobs" / f"{json.loads(text)['name']}.json"
+        path.with_suffix(".sent").write_text(sent := str(time.time_ns()))
+        result = path.with_suffix(".result.json")
+        given = self.store, sent, text, result.read_text() if result.is_file() else ""
         asked = {"name": name, "lifetime": "detached", "resources": {RESOURCE: 1}, "num_gpus": gpus}
-        Job.options(**asked, scheduling_strategy=on).remote(self.store, sent, text)
+        Job.options(**asked, scheduling_strategy=on).remote(*given)
+        self.gpus[name] = gpus
         return {}
 
 
-def _nodes() -> list[dict[str, Any]]:
-    return [one for one in ray.nodes() if one["Alive"] and one["Resources"].get(RESOURCE)]
+def _nodes(gpus: int = 0) -> dict[str, str]:
+    """The nodes that measure and have so many GPUs, by name."""
+    every = [(one, one["Resources"]) for one in ray.nodes() if one["Alive"]]
+    fit = (one for one, has in every if has.get(RESOURCE, 0) >= 1 and has.get("GPU", 0) >= gpus)
+    return {one["NodeName"]: one["NodeID"] for one in fit}
 
 
 def main() -> None:

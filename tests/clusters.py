@@ -94,8 +94,8 @@ def slurm(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Cluster]:
 @contextlib.contextmanager
 def ray(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """Start two nodes of Ray, the first of which is the head; their names are of this process."""
-    patch.setenv("RAY_AUTH_MODE", "token")  # its ports listen on all interfaces
-    patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    for name, value in {"AUTH_MODE": "token", "AUTH_TOKEN": secrets.token_hex(32), "worker_niceness": "0"}.items():
+        patch.setenv(f"RAY_{name}", value)
     (port,) = free_ports(1)
     start = [str(Path(environments.find("ray").python).with_name("ray")), "start", "--block", "--num-cpus=1"]
     start += ["--node-ip-address=127.0.0.1", "--object-store-memory=100000000", '--resources={"benchlib": 1}']

@@ -186,6 +186,7 @@ def test_the_exit_code_says_what_changed_and_what_got_slower(tmp_path, step, cod
     assert {one.who[0].split()[2] for one in found.changed} == ({who} if who else set())
     assert "http" not in page.read_text()
     assert code_of("diff", before, after) == 0, "without --fail-on it only says so"
+    assert code_of("diff", before, before, "--fail-on", "changed") == 0
 
 
 def test_between_hosts_the_one_whose_software_changed_is_named(tmp_path):

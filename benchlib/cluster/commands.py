@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchlib.cluster.engines import VARIABLE
-from benchlib.errors import BenchlibError, write_error
+from benchlib.errors import BenchlibError
 
 
 def merge(given: argparse.Namespace) -> int:
@@ -39,10 +39,8 @@ def diff(given: argparse.Namespace) -> int:
     found = sides.compare(given.before, given.after)
     print(diff_page.text(found))
     if given.page:
-        try:
-            given.page.write_text(diff_page.page(found), encoding="utf-8")
-        except OSError as error:
-            raise BenchlibError(write_error(error, given.page)) from None
+        given.page.parent.mkdir(parents=True, exist_ok=True)
+        given.page.write_text(diff_page.page(found), encoding="utf-8")
     if given.fail_on and not found.changes:
         raise BenchlibError(f"{given.before} and {given.after} have no ratio in common: nothing was compared")
     return int(found.fails(given.fail_on))

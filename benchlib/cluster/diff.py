@@ -203,7 +203,7 @@ def _by_task(ratios: Sequence[Ratio], without: set[str]) -> dict[tuple, dict[str
     for one in ratios:
         every = (one.condition, one.baseline, *one.beside)
         of, base, *beside = (each.model_dump_json(exclude=without) for each in every)
-        found.setdefault((of, base, *sorted(beside)), {})[one.host] = one
+        found.setdefault((of, base, *sorted({*beside})), {})[one.host] = one
     return found
 
 
@@ -214,8 +214,8 @@ def _change(before: Ratio, after: Ratio) -> Change:
     if few < 2:
         return Change(before, after, Interval(math.exp(move), processes=few), math.nan)
     low, high = stats.ttest_ind(*sides, equal_var=False).confidence_interval(CONFIDENCE)
-    sides[0] -= math.copysign(math.log1p(MARGIN), move)
-    p = stats.ttest_ind(*sides, equal_var=False, alternative="greater" if move > 0 else "less").pvalue
+    sides[0] -= math.log1p(MARGIN) * (1 if move >= 0 else -1)
+    p = stats.ttest_ind(*sides, equal_var=False, alternative="greater" if move >= 0 else "less").pvalue
     return Change(before, after, Interval(math.exp(move), math.exp(low), math.exp(high), few), float(p))
 
 

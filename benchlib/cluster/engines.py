@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,10 +64,7 @@ class Slurm(Local):
 class Ray(Local):
     """Nodes of Ray, by an agent in the environment ``ray``, which brings home what they keep; the option: HOST:PORT."""
 
-    def __post_init__(self) -> None:
-        agent = environments.requirements_file("ray").with_name("ray_agent.py")
-        command = [environments.find("ray").python, agent, self.folder, *self.options]
-        self.agent: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    agent: Any = None
 
     def states(self) -> dict[str, str]:
         return self._ask("states")
@@ -75,11 +73,17 @@ class Ray(Local):
         self._ask("submit", name, Path(command[-1]).read_text(encoding="utf-8"), gpus, node, without)
 
     def _ask(self, *asked: Any) -> dict[str, str]:
-        if self.agent.poll() is None:
-            print(json.dumps(asked), file=self.agent.stdin, flush=True)
-        answer = json.loads(self.agent.stdout.readline() or '{"error": "its agent has ended"}')
+        agent, self.agent = self.agent, None  # after an interrupt another one: its answer would be to this question
+        if agent is None:
+            script = environments.requirements_file("ray").with_name("ray_agent.py")
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+            agent = subprocess.Popen([environments.find("ray").python, script, self.folder, *self.options], **pipes)
+        with suppress(OSError):
+            print(json.dumps(asked), file=agent.stdin, flush=True)
+        answer = json.loads(agent.stdout.readline() or '{"error": "its agent has ended"}')
         if "error" in answer:
             raise BenchlibError(f"ray: {answer['error']}: see ray status, and docs/machines.md")
+        self.agent = agent
         return answer
 
 

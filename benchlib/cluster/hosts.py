@@ -27,8 +27,7 @@ def hold_name(folder: Path) -> Iterator[None]:
         for path in own.parent.glob(f"{ours}-*.lock"):
             with open(path, "a+", encoding="utf-8") as other:
                 if path != own and not _lock(other, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                    what = f"{path}: another machine that is at work there has the name {name!r}, too"
-                    raise BenchlibError(f"{what}: set {machine.HOST} to a name of its own on each of the two")
+                    raise BenchlibError(f"{path}: another live machine is {name!r}, too: set {machine.HOST} on each")
         yield
 
 

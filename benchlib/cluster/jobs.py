@@ -51,10 +51,8 @@ def _depends_on(one: Condition) -> list[Any]:
 
 def result(folder: Path, name: str) -> Document:
     """What has come back so far of a job."""
-    try:
-        return json.loads((folder / "jobs" / f"{name}.result.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
+    path = folder / "jobs" / f"{name}.result.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def is_done(found: Document, sent: Document, folder: Path) -> bool:
@@ -69,10 +67,8 @@ def is_done(found: Document, sent: Document, folder: Path) -> bool:
 def work(path: Path, make: Callable[..., here.Lab]) -> int:
     """Measure what a document asks for, on this host, and write the result; 0 if all went well."""
     folder, sent = path.resolve().parents[1], json.loads(path.read_text(encoding="utf-8"))
-    plugins.use(sent["plugins"])
-    own: Document = {"kept": 0, **result(folder, sent["name"])}  # what was known before stays until there is more
-    node = os.environ.get(engines.NODE) or platform.node()
-    own |= {"host": machine.describe()["host"], "node": node, "plan": sent["plan"], "why": ""}
+    own: Document = {"kept": 0, **result(folder, sent["name"]), "plan": sent["plan"], "why": ""}  # what was known stays
+    own |= {"node": os.environ.get(engines.NODE) or platform.node(), "host": machine.describe()["host"]}
 
     def tell(state: str, **more: Any) -> int:
         own.update(state=state, **more)
@@ -81,6 +77,7 @@ def work(path: Path, make: Callable[..., here.Lab]) -> int:
 
     tell(RUNNING)
     try:
+        plugins.use(sent["plugins"])
         conditions = [Condition(**one) for one in sent["conditions"]]
         availability.require(conditions)
         if sent["code"] != [fingerprint.digest(one, PROCEDURES[sent["do"]]) for one in conditions]:
@@ -138,8 +135,9 @@ class Executor:
             self.engine.cancel(self.prefix + sent["name"])
         if tried and found.get("state") == FAILED:
             raise BenchlibError(found["why"])
-        if tried and found.get("state") == UNFIT:
+        if tried and found.get("state") == UNFIT and found["node"] not in without:
             without.append(found["node"])
+            say(found["why"])
         elif tried.count(rows := found.get("kept", 0)) >= TRIES:
             raise BenchlibError(f"it ended {TRIES} times without a new row: see jobs/{sent['name']}.log")
         else:

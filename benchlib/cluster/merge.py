@@ -30,7 +30,9 @@ class _Union:
         store = Store(folder / "measurements")
         for path in sorted(store.folder.glob("[!.]*.parquet")):
             self.add(path, store.load(path.stem) or [])
-        for path in (path for kind in KINDS for path in sorted((folder / kind).glob("[!.]*")) if path.is_file()):
+        done = [name for name, one in manifest.read_all(folder).items() if one and one.get("status") == "succeeded"]
+        others = (path for kind in KINDS for path in sorted((folder / kind).glob("[!.]*")) if path.is_file())
+        for path in (one for one in others if one.parent.name != "notebooks" or one.stem in done):
             before = self.others.setdefault(str(path.relative_to(folder)), path)
             self.twice += before != path
             own = (before, path) if path.parent.name == "certificates" else ()
@@ -64,8 +66,7 @@ def merge(sources: Sequence[Path], outputs: Path) -> str:
         union.add_folder(source)
     if union.conflicts:
         said = union.conflicts[:20] + ["  and more"] * bool(union.conflicts[20:])
-        remedy = "nothing was written; move one of each away, or give hosts names of their own and measure again"
-        raise BenchlibError("\n".join(["the same rows differ:", *said, remedy]))
+        raise BenchlibError("\n".join([*said, "nothing was written: move one of each away, or name the hosts apart"]))
     _write(union, outputs.absolute())
     rows = [m.machine["host"] for _, measured in union.measured.values() for m in measured]
     twice = f"{union.twice} files were in two folders, and are there once"
