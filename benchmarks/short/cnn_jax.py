@@ -4,6 +4,8 @@ from flax import nnx
 
 
 class Net(nnx.Module):
+    """Four convolutions and two dense layers."""
+
     def __init__(self, rngs):
         self.conv1 = nnx.Conv(3, 50, (3, 3), rngs=rngs)
         self.conv2 = nnx.Conv(50, 50, (3, 3), rngs=rngs)

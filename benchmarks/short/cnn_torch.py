@@ -7,6 +7,8 @@ CLASSES = 10
 
 
 class Net(nn.Module):
+    """Four convolutions and two dense layers."""
+
     def __init__(self):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 50, 3, padding=1)
