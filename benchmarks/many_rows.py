@@ -14,8 +14,6 @@ with other keys and times, each comparison anew; what their processes were made 
 from __future__ import annotations
 
 import argparse
-import csv
-import math
 import resource
 import sys
 import time
@@ -44,10 +42,14 @@ with good as (
     from rows as other join rows as base using ("group", repetition)
     where base.role = 'baseline' and other.role <> 'baseline'
 )
-select "group", label, role, count(log) as processes, exp(avg(log)) as ratio,
-    stddev_samp(log) / sqrt(count(log)) as error
-from pairs group by all having count(log) > 0 order by "group", role, label
+select "group", label, role, processes, exp(log) as ratio, exp(log - quantile * error) as low,
+    exp(log + quantile * error) as high
+from (select "group", label, role, count(log) as processes, avg(log) as log,
+          stddev_samp(log) / sqrt(count(log)) as error from pairs group by all)
+left join quantiles using (processes) where processes > 0
 """
+
+MOST = 1000  # processes of a condition, whose interval is given
 
 MADE = """
 copy (
@@ -72,18 +74,15 @@ def main() -> None:
         make(database, files, given.make, given.to / "measurements")
         return
     started = time.monotonic()
-    found = database.execute(RATIOS.format(files=files)).fetchall()
-    quantiles = {count: float(t.ppf(0.975, count - 1)) for count in {row[3] for row in found} if count > 1}
-    with (given.folder / "ratios.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["group", "label", "role", "processes", "ratio", "low", "high"])
-        for *named, count, ratio, error in found:
-            factor = math.exp(quantiles[count] * error) if count > 1 else math.nan
-            table.writerow([*named, count, ratio, ratio / factor, ratio * factor])
+    database.execute("create table quantiles (processes bigint, quantile double)")
+    students = [(count, float(t.ppf(0.975, count - 1))) for count in range(2, MOST + 1)]
+    database.executemany("insert into quantiles values (?, ?)", students)
+    ratios = f"({RATIOS.format(files=files)}) to '{given.folder / 'ratios.csv'}' (header)"
+    (found,) = database.execute(f"copy {ratios}").fetchone()
     seconds = time.monotonic() - started
     (rows,) = database.execute(f"select count(*) from read_parquet('{files}')").fetchone()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{rows} rows, {len(found)} ratios: {seconds:.1f} s, {peak:.2f} GiB at most")
+    print(f"{rows} rows, {found} ratios: {seconds:.1f} s, {peak:.2f} GiB at most")
 
 
 def make(database: duckdb.DuckDBPyConnection, files: str, rows: int, folder: Path) -> None:
