@@ -18,8 +18,8 @@ import resource
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-import duckdb
 from scipy.stats import t
 
 RATIOS = """
@@ -68,6 +68,8 @@ def main() -> None:
     parser.add_argument("--to", type=Path, metavar="FOLDER", help="where made-up rows go")
     parser.add_argument("--memory", default="3GB", help="that DuckDB may take; more goes to disk")
     given = parser.parse_args()
+    import duckdb  # in an environment of its own
+
     files = str(given.folder / "measurements" / "*.parquet")
     database = duckdb.connect(config={"memory_limit": given.memory, "preserve_insertion_order": False})
     if given.make:
@@ -85,7 +87,7 @@ def main() -> None:
     print(f"{rows} rows, {found} ratios: {seconds:.1f} s, {peak:.2f} GiB at most")
 
 
-def make(database: duckdb.DuckDBPyConnection, files: str, rows: int, folder: Path) -> None:
+def make(database: Any, files: str, rows: int, folder: Path) -> None:
     """Write a file for each million or so of made-up rows."""
     folder.mkdir(parents=True)
     (own,) = database.execute(f"select count(*) from read_parquet('{files}')").fetchone()
