@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/gallery.py outputs/then_and_now docs/gallery/then_and_now
 
 Pages have the notebooks' code, and the figures within them as SVG, with coordinates to a hundredth of a point: links to
-files of figures are left out. Nothing is executed; a page that would load something from elsewhere is refused. What the
-gallery had before is gone.
+files of figures are left out, and so are cells that nobody reads. Nothing is executed; a page that would load something
+from elsewhere is refused. What the gallery had before is gone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import json
 import re
 import shutil
 from pathlib import Path
+
+import nbformat
 
 from benchlib.report.export import export_html
 
@@ -30,6 +32,20 @@ def shorten(figure: re.Match[str]) -> str:
     return "data:image/svg+xml," + svg.replace("%", "%25").replace("#", "%23").replace('"', "%22")
 
 
+def _as_read(notebook: Path, folder: Path) -> Path:
+    """A copy without the cells that nobody reads: parameters that others have replaced, and the end of the study."""
+    read = nbformat.read(notebook, as_version=4)
+    replaced = any("injected-parameters" in cell.metadata.get("tags", ()) for cell in read.cells)
+    unread = {"parameters"} if replaced else set()
+    read.cells = [
+        cell
+        for cell in read.cells
+        if cell.source.strip() != "study.finish()" and not unread & {*cell.metadata.get("tags", ())}
+    ]
+    nbformat.write(read, folder / notebook.name)
+    return folder / notebook.name
+
+
 def main() -> None:
     """Write the gallery."""
     parser = argparse.ArgumentParser(description="A gallery of a folder of results.")
@@ -42,7 +58,8 @@ def main() -> None:
     lines = []
     for notebook in sorted((given.source / "notebooks").glob("*.ipynb")):
         if notebook.stem != REPORT:
-            export_html(notebook, given.target / f"{notebook.stem}.html", code=True)
+            export_html(_as_read(notebook, given.target), given.target / f"{notebook.stem}.html", code=True)
+            (given.target / notebook.name).unlink()
             record = json.loads(notebook.with_suffix(".json").read_text(encoding="utf-8"))
             lines.append(f"- [{notebook.stem}]({notebook.stem}.html): {record['started_utc'][:10]}")
     linked = set()
