@@ -36,6 +36,8 @@ def diff(given: argparse.Namespace) -> int:
     from benchlib.cluster import diff as sides
     from benchlib.cluster import diff_page
 
+    if given.page and given.page.is_dir():
+        raise BenchlibError(f"--page {given.page}: a folder is there: name a file in it")
     found = sides.compare(given.before, given.after)
     print(diff_page.text(found))
     if given.page:

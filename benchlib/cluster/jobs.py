@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,9 @@ def _depends_on(one: Condition) -> list[Any]:
 
 def result(folder: Path, name: str) -> Document:
     """What has come back so far of a job."""
-    path = folder / "jobs" / f"{name}.result.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    with suppress(FileNotFoundError, ValueError):  # a damaged one: the job is sent again, and its rows are in the cache
+        return json.loads((folder / "jobs" / f"{name}.result.json").read_text(encoding="utf-8"))
+    return {}
 
 
 def is_done(found: Document, sent: Document, folder: Path) -> bool:
@@ -116,12 +118,11 @@ class Executor:
             states = self.engine.states()  # before the results: a job writes its own before it ends
             for name, each in list(waiting.items()):
                 try:
-                    over = self._look(states.get(self.prefix + name), *each)
+                    if self._look(states.get(self.prefix + name), *each):
+                        del waiting[name]
                 except BenchlibError as error:
-                    over = True
-                    say(f"{each[0]['do']} {each[0]['conditions'][0]['workload']}, job {name}: {error}")
-                if over:
                     del waiting[name]
+                    say(f"{each[0]['do']} {each[0]['conditions'][0]['workload']}, job {name}: {error}")
             time.sleep(POLL_S if states and waiting else 0)  # local jobs end as they are submitted
 
     def _look(self, state: str | None, sent: Document, without: list[str]) -> bool:
@@ -144,7 +145,6 @@ class Executor:
             tried.append(rows)
         begun = found["node"] if found.get("kept") and not state and found["node"] not in without else ""
         path = self.folder / "jobs" / f"{sent['name']}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
         manifest.write(path, sent)
         gpus = max(one["world_size"] * (one["device"] == "cuda") for one in sent["conditions"])
         command = [sys.executable, "-m", "benchlib", "job", str(path)]

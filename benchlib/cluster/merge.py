@@ -43,11 +43,9 @@ class _Union:
         if not all(m.machine.get("host") for m in measured):  # they could be of two machines
             self.conflicts.append(f"  {path}: from before hosts were recorded")
         before, rows = self.measured.setdefault(path.stem, (path, measured))
-        if before == path:
-            return
         broken, broken_before = (any(m.crashed for m in some) for some in (measured, rows))
-        if [m.model_dump_json() for m in rows] == [m.model_dump_json() for m in measured]:  # where nan is nan
-            self.twice += 1
+        if rows is measured or [m.model_dump_json() for m in rows] == [m.model_dump_json() for m in measured]:
+            self.twice += before != path  # as text, where nan is nan
         elif broken_before and not broken:  # it was measured again
             self.measured[path.stem] = (path, measured)
         elif broken_before or not broken:
