@@ -359,9 +359,13 @@ class Session:
         seen: list[tuple[str, Array]] = []
         owners = {name.rpartition(".")[0] for name in self._layouts}
         model = self._merge(self._trained, self._kept, training=not self._evaluates)
-        for path, module in list(nnx.iter_modules(model)):
-            if _key(path) in owners and (path or not self._trains):
-                module.__class__ = _watch(type(module), _key(path) or self._name, seen)
+        modules = {_key(path): module for path, module in nnx.iter_modules(model)}
+        names = {key: key or self._name for key in modules if key in owners and (key or not self._trains)}
+        for loop in [key for key, module in modules.items() if isinstance(module, nnx.RNN)]:
+            if cell := [names.pop(key) for key in sorted(names) if key.startswith(f"{loop}.")]:
+                names[loop] = cell[0]  # which is called within a loop that nothing can look into
+        for key, name in names.items():
+            modules[key].__class__ = _watch(type(modules[key]), name, seen)
         if self._trains:
             seen.append(("loss", self._module.loss(model, batch)))
         else:

@@ -306,6 +306,9 @@ class Session:
         """The input and the output, before its activation, of each layer with weights, and the loss of training."""
         whole = "" if self._trains else self._name  # an operator is a layer of its own
         names = {id(layout.layer): layout.name.rpartition(".")[0] or whole for layout in self._layouts.values()}
+        for loop in _loops(self._model):
+            cells = [names.pop(one) for one in {id(layout.layer): 0 for layout in _layouts(loop)}]
+            names[id(loop)] = cells[0]
         seen: list[tuple[str, np.ndarray]] = []
         usual = keras.Layer.__call__
 
@@ -516,6 +519,18 @@ def _layers_of(layer: keras.Layer) -> Iterator[tuple[str, keras.Layer]]:
             yield from ((f"{name}.{place}", one) for place, one in enumerate(value) if isinstance(one, keras.Layer))
 
 
+_LOOPS = keras.layers.RNN, keras.layers.Bidirectional
+"""Kinds of layers whose weights are those of cells, which Keras calls within a loop."""
+
+
+def _loops(layer: keras.Layer) -> Iterator[keras.Layer]:
+    if isinstance(layer, _LOOPS):
+        yield layer
+        return
+    for _, one in _layers_of(layer):
+        yield from _loops(one)
+
+
 def _copy(value: Tensor) -> np.ndarray:
     return tf.cast(value, keras.config.floatx()).numpy().copy()
 
@@ -593,7 +608,7 @@ def _before_activation(layer: keras.Layer) -> Iterator[list[Tensor]]:
     """The numbers that a layer gives to its own activation, which elsewhere is no part of the layer."""
     given: list[Tensor] = []
     activation = getattr(layer, "activation", None)
-    if activation is None:
+    if activation is None or isinstance(layer, _LOOPS):
         yield given
         return
 

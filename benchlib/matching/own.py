@@ -118,9 +118,7 @@ def _document(found: list[Source], name: str) -> dict[str, Any]:
     for what in ("loss", "optimizer"):
         without = [str(one.path) for one in found if what not in one.functions]
         if 0 < len(without) < len(found):
-            raise BenchlibError(
-                f"{', '.join(without)}: no {what}, but the other file has one; write it in each, or none"
-            )
+            raise BenchlibError(f"{', '.join(without)}: no {what}, but another file has one; write it in each, or none")
     return {
         "name": name,
         "title": name.replace("_", " "),
@@ -332,9 +330,8 @@ def _filled(template: str, **values: Any) -> str:
 
 def _use(place: Path, name: str) -> None:
     """Have this process and its workers take the plug-in, as it is now."""
-    for module in [
-        one for one in sys.modules if re.match(rf"benchlib\.(workloads\.{name}\b|data\.{name}_samples$)", one)
-    ]:
+    its = re.compile(rf"benchlib\.(workloads\.{name}\b|data\.{name}_samples$)")
+    for module in filter(its.match, [*sys.modules]):
         del sys.modules[module]
     importlib.invalidate_caches()
     plugins.use([place])
@@ -343,7 +340,5 @@ def _use(place: Path, name: str) -> None:
 def _forget(place: Path) -> None:
     """Take away a plug-in whose making has failed."""
     shutil.rmtree(place, ignore_errors=True)
-    kept = [
-        one for one in os.environ.get(plugins.VARIABLE, "").split(os.pathsep) if one and one != str(place.resolve())
-    ]
-    os.environ[plugins.VARIABLE] = os.pathsep.join(kept)
+    every = os.environ.get(plugins.VARIABLE, "").split(os.pathsep)
+    os.environ[plugins.VARIABLE] = os.pathsep.join(one for one in every if one not in ("", str(place.resolve())))

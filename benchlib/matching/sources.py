@@ -14,15 +14,8 @@ from benchlib import environments, frameworks
 from benchlib.errors import BenchlibError, no_such
 from benchlib.runner import availability
 
-IMPORTS = {
-    "torch": "pytorch",
-    "jax": "jax",
-    "flax": "jax",
-    "keras": "tensorflow",
-    "tensorflow": "tensorflow",
-    "mindspore": "mindspore",
-    "mxnet": "mxnet",
-}
+IMPORTS = {name: name for name in ("jax", "tensorflow", "mindspore", "mxnet")}
+IMPORTS |= {"torch": "pytorch", "flax": "jax", "keras": "tensorflow"}
 """By module: the framework whose models are made of it."""
 
 DECLARED = ("INPUT", "VOCABULARY", "CLASSES", "LABELS", "TARGET", "BATCH_SIZE", "LEARNING_RATE", "MOMENTUM", "WEIGHTS")
