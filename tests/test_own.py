@@ -266,7 +266,6 @@ print(lab.train([torch], seeds=[0], epochs=1).runs()["metric"].iloc[0] > 0.5)
 
 @pytest.mark.slow
 def test_a_new_workload_is_one_model_as_it_is_written(tmp_path, monkeypatch):
-    """In JAX, too, where that environment is: the example of docs/extending.md."""
     monkeypatch.chdir(tmp_path)
     assert run("new", "workload", "mine").returncode == 0
     done = subprocess.run([sys.executable, "-c", CERTIFIES], capture_output=True, text=True, check=True)
@@ -285,31 +284,39 @@ def test_two_files_are_certified_and_an_error_is_named_with_its_layer(files):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(environments.why_absent("jax") is not None, reason="no environment jax")
+def test_a_layer_whose_loop_hides_its_cell_is_named(files):
+    folder = Path(__file__).parents[1] / "benchmarks" / "pairs" / "06_lstm_tagger"
+    torch, jax = ((folder / f"mine_{name}.py").read_text(encoding="utf-8") for name in ("torch", "jax"))
+    given = files(mine_torch=torch, mine_jax=jax)
+    assert run("certify", *given).stdout.count(": same") == 2
+    files(mine_jax=jax.replace("reverse=False", "reverse=True"))
+    done = run("certify", *given)
+    assert (done.returncode, "first apart at the output of lstm2" in done.stdout) == (1, True), done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.alone
 def test_two_files_are_compared_and_the_results_can_be_traced(files, tmp_path):
     given = files(mine_torch=TORCH, mine_mindspore=MINDSPORE)
     done = run("compare", *given, "--modes", "eager", "--minutes", "0.3")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("(eager): same") == 2
+    assert (done.returncode, done.stdout.count("(eager): same")) == (0, 2), done.stdout + done.stderr
     outputs = tmp_path / "outputs" / "mine"
-    table = (outputs / "tables" / "comparison.tex").read_text(encoding="utf-8")
-    assert "% measurements:" in table
+    assert "% measurements:" in (outputs / "tables" / "comparison.tex").read_text(encoding="utf-8")
     traced = run("trace", "outputs/mine/tables/comparison.csv", "--plugins", "outputs/mine/workload")
     assert traced.returncode == 0, traced.stdout + traced.stderr
     page = (outputs / "mine.html").read_text(encoding="utf-8")
     assert 'src="data:image/svg' in page
     assert not re.search(r"(src|href)=.http", page), "it asks nobody for anything"
-    cells = json.loads((outputs / "mine.ipynb").read_text(encoding="utf-8"))["cells"]
-    assert "workload_from" in "".join(cells[0]["source"])
+    assert "workload_from" in "".join(json.loads((outputs / "mine.ipynb").read_text())["cells"][0]["source"])
 
 
 @pytest.mark.slow
 def test_what_is_wrong_with_a_model_is_said_with_its_line_and_nothing_is_left(files, tmp_path):
     given = files(mine_torch=TORCH.replace("CLASSES = 5", "CLASSES = 7"), mine_mindspore=MINDSPORE)
     done = run("certify", *given)
-    assert (done.returncode, "line 20: Net gives (5,) for a sample, but CLASSES = 7" in done.stderr) == (2, True), (
-        done.stderr
-    )
+    assert done.returncode == 2
+    assert "line 20: Net gives (5,) for a sample, but CLASSES = 7" in done.stderr
     assert not (tmp_path / "outputs").exists() or not any((tmp_path / "outputs").iterdir())
     given = files(mine_torch=TORCH.replace("self.drop(torch", "self.dorp(torch"), mine_mindspore=MINDSPORE)
     done = run("certify", *given)

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from synthetic_lab import SyntheticLab
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
 
 from benchlib import tensorboard
@@ -65,15 +64,6 @@ def test_every_run_has_a_file_with_its_numbers(lab: Lab) -> None:
         assert without_times(numbers) == expected(run)
         first, last = numbers[0][2], numbers[-1][2]
         assert last - first == pytest.approx(sum(epoch.wall_s for epoch in run.epochs[1:]), abs=1e-3)
-
-
-def test_tensorboard_reads_them(lab: Lab) -> None:
-    run, *_ = train(lab).measurements
-    read = EventAccumulator(str(lab.folder / "events" / tensorboard.name(run))).Reload()
-    assert sorted(read.Tags()["scalars"]) == ["toy/accuracy", "toy/loss"]
-    assert [(one.step, one.value) for one in read.Scalars("toy/loss")] == [
-        (epoch.epoch, np.float32(epoch.loss)) for epoch in run.epochs
-    ]
 
 
 def test_an_epoch_is_there_as_soon_as_it_has_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

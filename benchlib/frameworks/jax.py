@@ -360,12 +360,12 @@ class Session:
         owners = {name.rpartition(".")[0] for name in self._layouts}
         model = self._merge(self._trained, self._kept, training=not self._evaluates)
         modules = {_key(path): module for path, module in nnx.iter_modules(model)}
-        names = {key: key or self._name for key in modules if key in owners and (key or not self._trains)}
+        names = {key: [key or self._name] for key in modules if key in owners and (key or not self._trains)}
         for loop in [key for key, module in modules.items() if isinstance(module, nnx.RNN)]:
-            if cell := [names.pop(key) for key in sorted(names) if key.startswith(f"{loop}.")]:
-                names[loop] = cell[0]  # which is called within a loop that nothing can look into
-        for key, name in names.items():
-            modules[key].__class__ = _watch(type(modules[key]), name, seen)
+            if cell := [key for key in names if key.startswith(f"{loop}.")]:
+                names[loop] = [names.pop(key)[0] for key in cell]  # called in a loop that nothing can look into
+        for key, own in names.items():
+            modules[key].__class__ = _watch(type(modules[key]), own, seen)
         if self._trains:
             seen.append(("loss", self._module.loss(model, batch)))
         else:
@@ -601,14 +601,16 @@ def _draw_channels_last(draw: Draw, place: int, shape: tuple[int, ...], p: float
     return _channels_last(draw(place, (shape[0], shape[3], *shape[1:3]), p))
 
 
-def _watch(kind: type[nnx.Module], name: str, seen: list[tuple[str, Array]]) -> type[nnx.Module]:
-    """A kind of layer that notes its first input and its first output."""
+def _watch(kind: type[nnx.Module], names: list[str], seen: list[tuple[str, Array]]) -> type[nnx.Module]:
+    """A kind of layer that notes its first input and output by its names; a recurrent one's state comes before them."""
+    is_cell, is_recurrent = issubclass(kind, nnx.RNNCellBase), issubclass(kind, nnx.RNNCellBase | nnx.RNN)
 
     class Watched(kind):
         def __call__(self, *inputs: Any, **named: Any) -> Any:
-            seen.append((f"input of {name}", (*inputs, *named.values())[0]))
+            seen.extend((f"input of {name}", (*inputs, *named.values())[is_cell]) for name in names)
             left = kind.__call__(self, *inputs, **named)
-            seen.append((f"output of {name}", left[0] if isinstance(left, tuple) else left))
+            first = left[-1 if is_recurrent else 0] if isinstance(left, tuple) else left
+            seen.extend((f"output of {name}", first) for name in names)
             return left
 
     return Watched

@@ -305,26 +305,26 @@ class Session:
     def layers(self, batch: tuple[Tensor, ...]) -> list[tuple[str, np.ndarray]]:
         """The input and the output, before its activation, of each layer with weights, and the loss of training."""
         whole = "" if self._trains else self._name  # an operator is a layer of its own
-        names = {id(layout.layer): layout.name.rpartition(".")[0] or whole for layout in self._layouts.values()}
+        names = {id(layout.layer): [layout.name.rpartition(".")[0] or whole] for layout in self._layouts.values()}
         for loop in _loops(self._model):
-            cells = [names.pop(one) for one in {id(layout.layer): 0 for layout in _layouts(loop)}]
-            names[id(loop)] = cells[0]
+            cells = dict.fromkeys(id(layout.layer) for layout in _layouts(loop))
+            names[id(loop)] = [names.pop(cell)[0] for cell in cells]
         seen: list[tuple[str, np.ndarray]] = []
         usual = keras.Layer.__call__
 
         def call(layer: keras.Layer, *arguments: Any, **named: Any) -> Any:
-            name = names.get(id(layer))
-            if not name:
+            own = [name for name in names.get(id(layer), ()) if name]
+            if not own:
                 return usual(layer, *arguments, **named)
             given = self.to_numpy((*arguments, *named.values())[0])
             image = getattr(layer, "image", None)
             if image:
                 given = np.moveaxis(given.reshape(-1, *image), -1, 1).reshape(given.shape)
-            seen.append((f"input of {name}", given))
+            seen.extend((f"input of {name}", given) for name in own)
             with _before_activation(layer) as before:
                 output = usual(layer, *arguments, **named)
             first = before or tf.nest.flatten(output)
-            seen.append((f"output of {name}", self.to_numpy(first[0])))
+            seen.extend((f"output of {name}", self.to_numpy(first[0])) for name in own)
             return output
 
         with self._restore_untrained(), _operation_by_operation():
