@@ -362,8 +362,8 @@ class Session:
         modules = {_key(path): module for path, module in nnx.iter_modules(model)}
         names = {key: [key or self._name] for key in modules if key in owners and (key or not self._trains)}
         for loop in [key for key, module in modules.items() if isinstance(module, nnx.RNN)]:
-            if cell := [key for key in names if key.startswith(f"{loop}.")]:
-                names[loop] = [names.pop(key)[0] for key in cell]  # called in a loop that nothing can look into
+            if cell := [key for key in names if key.startswith(f"{loop}." if loop else "")]:
+                names[loop] = [name for key in cell for name in names.pop(key)]  # a loop that nothing can look into
         for key, own in names.items():
             modules[key].__class__ = _watch(type(modules[key]), own, seen)
         if self._trains:

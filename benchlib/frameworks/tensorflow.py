@@ -308,7 +308,7 @@ class Session:
         names = {id(layout.layer): [layout.name.rpartition(".")[0] or whole] for layout in self._layouts.values()}
         for loop in _loops(self._model):
             cells = dict.fromkeys(id(layout.layer) for layout in _layouts(loop))
-            names[id(loop)] = [names.pop(cell)[0] for cell in cells]
+            names[id(loop)] = [name for cell in cells for name in names.pop(cell, ())] or names[id(loop)]
         seen: list[tuple[str, np.ndarray]] = []
         usual = keras.Layer.__call__
 
