@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import random
+import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 RESOURCE = "benchlib"  # a node that measures has one, and a job takes it: one at a time
 FETCH_S, FILES = 60.0, 200  # of a node in one answer
+CONNECT_S = 40.0  # Ray asks for ever where its token is refused
 KEPT = ("measurements/[!.]*.parquet", "certificates/[!.]*.json", "timers/[!.]*.json", "jobs/[!.]*.log")
 RESULTS = "jobs/[!.]*.result.json"
 
@@ -106,6 +108,9 @@ class Agent:
         self.folder, self.known = Path(folder), dict[str, dict[str, int]]()
         self.hosts: dict[str, str] = {}  # the node of each host
         self.gpus: dict[str, int] = {}  # that each job asks for
+        host, _, port = address.rpartition(":")
+        if port.isdigit():  # Ray would go on asking there, and say nothing
+            socket.create_connection((host, int(port)), timeout=10).close()
         self.store = hashlib.sha256(f"{platform.node()} {os.getuid()} {folder}".encode()).hexdigest()[:16]
         ray.init(address, namespace=f"benchlib-{self.store}", log_to_driver=False, logging_level="ERROR")
 
@@ -190,14 +195,28 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever Ray prints is no answer
     agent = None
+
+    def give_up() -> None:
+        where = " ".join(sys.argv[2:]) or "a Ray of this machine"
+        said = f"no answer from {where} in {CONNECT_S:g} s: it is not there, or has another RAY_AUTH_TOKEN"
+        print(json.dumps({"error": said}), file=answers, flush=True)
+        os._exit(1)
+
     for line in sys.stdin:
         do, *given = json.loads(line)
+        connecting = threading.Timer(CONNECT_S, give_up)
         try:
-            agent = agent or Agent(*sys.argv[1:])
+            if agent is None:
+                connecting.start()
+                agent = Agent(*sys.argv[1:])
+            connecting.cancel()
             answer = getattr(agent, do)(*given)
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers, flush=True)
+            connecting.cancel()
+            where = f" ({' '.join(sys.argv[2:])})" if isinstance(error, OSError) else ""
+            answer = {"error": f"{type(error).__name__}: {error}{where}"}
+        with suppress(BrokenPipeError):  # the driver is gone
+            print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

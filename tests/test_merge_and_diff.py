@@ -246,7 +246,7 @@ def test_a_side_is_chosen_by_date_or_version(tmp_path, capsys):
     assert {one.host for one in diff.read_side(f"{both}@date=2026-11-05")} == {"n2"}
     assert {one.host for one in diff.read_side(f"{both}@date=2026-11-01..2026-11-03")} == {"n1", "n3"}
     assert {one.host for one in diff.read_side(f"{both}@pytorch=2.0")} == {"n3"}
-    for wrong, said in (("@host=x", "no row"), ("@date=x", "give host="), ("@x", "give host="), ("x", "no folder")):
+    for wrong, said in (("@host=x", "no row"), ("@date=2026-13-01", "give h"), ("@x", "give h"), ("x", "there is no")):
         with pytest.raises(BenchlibError, match=said):
             diff.read_side(f"{both}{wrong}")
     SyntheticLab(tmp_path / "e").compare([BASE.but(batch_size=3), OTHER.but(batch_size=3)], **ASKED)

@@ -20,7 +20,7 @@ from benchlib.errors import BenchlibError
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import CONFIDENCE, Interval, geometric_interval, log_ratios
 
-DAY = r"\d{4}-\d\d-\d\d"
+DAY = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 RATE = 0.05  # of false alarms among the alarms
 MARGIN = 0.03  # a ratio that changes by less is the same
 TOGETHER = 0.15  # all speeds of a host together: they drift with the machine, so less is said and is no alarm
@@ -140,7 +140,7 @@ def read_side(side: str) -> list[Ratio]:
     """The ratios of a side; a BenchlibError where there are none."""
     name, *clauses = side.split("@")
     if not Path(name, "measurements").is_dir():
-        raise BenchlibError(f"{side}: {name} is no folder of results: give FOLDER or FOLDER@host=NAME")
+        raise BenchlibError(f"{side}: there is no {name}/measurements: give FOLDER or FOLDER@host=NAME")
     rows = [m for m in Store(Path(name, "measurements")).all() if m.kind == "comparison"]
     for clause in clauses:
         if not re.fullmatch(r"[^=]+=.+", clause) or not re.fullmatch(rf"(?!date=).*|date={DAY}(\.\.{DAY})?", clause):
