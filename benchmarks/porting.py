@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/porting.py [--only WORDS] [--errors] [--to FOLDER]
 
-Certifies the pairs of models in ``benchmarks/pairs``, written before the matching was looked at (06 in JAX: after), with
+Certifies the pairs of models in ``benchmarks/pairs``, written before the matching was looked at (06 in JAX: after), by
 ``benchlib certify`` in a folder of its own. With ``--errors`` the errors of ``errors.yaml`` are planted, one at a time,
 and have to be called different, with the layer where the two part. ``FOLDER`` (``outputs/benchmarks/porting``) gets
 ``porting.csv``, a row as soon as it is known. The exit code is 1 if a pair is not certified, or too few errors found.
