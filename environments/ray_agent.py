@@ -198,7 +198,7 @@ def main() -> None:
 
     def give_up() -> None:
         where = " ".join(sys.argv[2:]) or "a Ray of this machine"
-        said = f"no answer from {where} in {CONNECT_S:g} s: it is not there, or has another RAY_AUTH_TOKEN"
+        said = f"no answer from {where} in {CONNECT_S:g} s: start it, with the same RAY_AUTH_TOKEN"
         print(json.dumps({"error": said}), file=answers, flush=True)
         os._exit(1)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from synthetic_lab import SyntheticLab
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
 
 from benchlib import tensorboard
@@ -62,6 +63,7 @@ def test_every_run_has_a_file_with_its_numbers(lab: Lab) -> None:
     for run, path in zip(runs.measurements, files(lab), strict=True):
         numbers = read(path)
         assert without_times(numbers) == expected(run)
+        assert sorted(EventAccumulator(str(path.parent)).Reload().Tags()["scalars"]) == ["toy/accuracy", "toy/loss"]
         first, last = numbers[0][2], numbers[-1][2]
         assert last - first == pytest.approx(sum(epoch.wall_s for epoch in run.epochs[1:]), abs=1e-3)
 
