@@ -252,7 +252,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "with frameworks/NAME.py, workloads/NAME/ or data/NAME.py of yours (several folders: give it again)",
     },
     "--profile": {"default": "quick", "help": "a folder of parameters/ (default: quick)"},
-    "--outputs": {"type": Path, "help": "folder of the results (default: outputs/PROFILE, or the one of FILE)"},
+    "--outputs": {"type": Path, "help": "of results (default: outputs/PROFILE, or FILE's; for own models outputs)"},
     "--set": {"action": "append", "default": [], "metavar": "NOTEBOOK.KEY=VALUE", "help": "another value, as in YAML"},
     "--minutes": {"type": _minutes, "help": "for measuring, from now on; 0: only the report (default: the profile's)"},
     "action": {"choices": ["create", "add", "list", "remove", "check"]},

@@ -90,7 +90,7 @@ def _(compared: Comparison) -> Parts:
     width = f", widest half-width {number(100 * compared.plan.half_width, 2)} %" * (compared.plan.half_width > 0)
     caption = (
         f"Throughput relative to {tables.spelled(str(compared.baseline))}, with 95 % intervals over processes "
-        f"({compared.ended or 'not ended yet'}{width})."
+        f"({compared.ended or 'not ended yet'}{width}, {100 * compared.precision:g} % asked for)."
     )
     own: Parts = [
         (caption, ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", *why]]),
@@ -148,7 +148,7 @@ def _evidence(certificate: Certificate) -> str:
         f"Not exercised, or not in full: {'; '.join(certificate.unexercised) or 'nothing that the workload declares'}.",
         f"A longer training: {f'{certificate.training} steps' if certificate.training else 'not compared'}.",
         f"Largest batch: {largest}{without and f', not compared, because {without}'}.",
-        f"Multiply-adds of a step, for a sample: {'not counted' if count is None else count}.",
+        f"Multiply-adds of a step, for a sample: {'not counted' if count is None else f'{count:,.0f}'}.",
         f"Knobs in force: {set_here}; of the reference: {set_there}.",
         f"With {ours}; the reference with {its}; {certificate.commit}, code {certificate.code}.",
     ]

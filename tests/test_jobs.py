@@ -15,6 +15,7 @@ from patience import until
 
 from benchlib import env_vars
 from benchlib.cache import Store
+from benchlib.cli import main
 from benchlib.cluster import engines, jobs
 from benchlib.cluster.lab import VARIABLE, Lab, why_absent
 from benchlib.condition import Condition
@@ -154,14 +155,14 @@ def test_a_host_that_cannot_says_why(engine, tmp_path, capsys, monkeypatch):
         jobs.Executor("here", tmp_path).run([sent])
         shown = capsys.readouterr().err
         assert all(one in shown for one in (said, "there is no other machine"))
-    with pytest.raises(BenchlibError, match="did you mean 'slurm'"):
-        Lab(outputs=tmp_path, on="slrm")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BenchlibError, match="squeue is not on PATH"):
-        Lab(outputs=tmp_path, on="slurm").compare([toy()], **ASKED)
     assert "cuda" in why_absent("pytorch", "cuda", "default")
     monkeypatch.setenv(VARIABLE, "here")
     assert why_absent("pytorch", "cuda", "default") is None, "whether there is a GPU is asked where it measures"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for on, said in (("slrm", "did you mean 'slurm'"), ("slurm", "squeue is not on PATH")):
+        assert main(["run", "--on", on, "--outputs", str(tmp_path / "new")]) == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "new").exists(), "nothing was started"
 
 
 def test_names_of_jobs_have_the_user_and_the_folder(tmp_path, monkeypatch):

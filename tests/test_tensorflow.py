@@ -282,22 +282,18 @@ import numpy as np, tensorflow as tf
 from benchlib.errors import BenchlibError
 from benchlib.frameworks.tensorflow import Session, _drop_by, _layouts, keras
 from benchlib.workloads._keras import Conv2D, built
-
 class Model(keras.Model):
     def __init__(self):
         super().__init__()
         self.conv = Conv2D(2, 3, 2, pixels=1)
         self.dropout = keras.layers.Dropout(0.5)
-
     def call(self, x):
         return self.dropout(self.conv(x))
-
 def refusal(*choice):
     try:
         Session(*choice, 0)
     except BenchlibError as error:
         return str(error)
-
 session, model = Session("cpu", "graph", "fp32", 0), built(Model(), keras.Input((5, 5, 1)))
 x = tf.constant(np.random.RandomState(0).standard_normal((1, 5, 5, 1)), tf.float32)
 around = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])

@@ -21,7 +21,6 @@ PACKAGE = "{framework}"
 DEVICES = ("cpu",)
 MODES = ("graph", "eager")
 
-
 class Session(Waiting):
     def synchronize(self):
         """Forgets to."""

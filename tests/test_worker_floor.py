@@ -37,7 +37,6 @@ PACKAGES = {
 
 BLOCKED = """
 import runpy, sys
-
 class Refusal:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in {*sys.stdlib_module_names, "numpy", "benchlib"}:
@@ -60,7 +59,6 @@ def distribution(name):
 IMPORTED = """
 import importlib, json, pathlib, sys
 from unittest.mock import MagicMock
-
 for kind in ("frameworks", "workloads/*"):  # JAX has no version for an old Python
     for path in pathlib.Path("benchlib").glob(kind + "/[!j]*.py"):
         compile(path.read_text(encoding="utf-8"), str(path), "exec")

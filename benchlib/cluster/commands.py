@@ -12,15 +12,13 @@ from benchlib.errors import BenchlibError
 
 
 def merge(given: argparse.Namespace) -> int:
-    """Unite folders of results of several machines.
+    """Unite folders of results of several machines in a new one: --outputs, or else outputs/merged.
 
     The same rows are there once. Where numbers under one key differ, they are named, and nothing is written.
     """
     from benchlib.cluster.merge import merge as unite
 
-    if given.outputs is None:
-        raise BenchlibError("merge: name the new folder with --outputs")
-    print(unite(given.folders, given.outputs))
+    print(unite(given.folders, given.outputs or Path("outputs", "merged")))
     return 0
 
 
@@ -33,33 +31,37 @@ def diff(given: argparse.Namespace) -> int:
     example:
       benchlib diff outputs/both@host=n1 outputs/both@host=n2 --page hosts.html
     """
-    from benchlib.cluster import diff as sides
-    from benchlib.cluster import diff_page
+    from benchlib.cluster import diff, diff_page
 
     if given.page and given.page.is_dir():
         raise BenchlibError(f"--page {given.page}: a folder is there: name a file in it")
-    found = sides.compare(given.before, given.after)
+    found = diff.compare(given.before, given.after)
     print(diff_page.text(found))
     if given.page:
         given.page.parent.mkdir(parents=True, exist_ok=True)
         given.page.write_text(diff_page.page(found), encoding="utf-8")
-    if given.fail_on and not found.changes:
-        raise BenchlibError(f"{given.before} and {given.after} have no ratio in common: nothing was compared")
+    if not found.changes:
+        raise BenchlibError(
+            f"{given.before} and {given.after}: nothing was compared; give sides with a ratio in common"
+        )
     return int(found.fails(given.fail_on))
 
 
 def job(given: argparse.Namespace) -> int:
     """Measure what a document asks for, on this host: an engine (--on of run) starts it where it chooses."""
-    from benchlib.cluster import jobs
-    from benchlib.cluster.lab import Lab
+    from benchlib.cluster.lab import Lab, jobs
 
     return jobs.work(given.document, lambda **choices: Lab(on="", **choices))
 
 
 def use(on: str | None) -> None:
-    """Have all labs from now on, those of kernels too, measure on an engine."""
+    """Have all labs from now on, those of kernels too, measure on an engine; a BenchlibError if it does not answer."""
+    from benchlib.cluster import jobs
+
     if on is not None:
         os.environ[VARIABLE] = on
+    if asked := os.environ.get(VARIABLE, "").strip():
+        jobs.Executor(asked, Path()).engine.states()
 
 
 OPTIONS: dict[str, dict[str, Any]] = {

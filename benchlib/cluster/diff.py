@@ -141,13 +141,14 @@ def read_side(side: str) -> list[Ratio]:
     name, *clauses = side.split("@")
     if not Path(name, "measurements").is_dir():
         raise BenchlibError(f"{side}: there is no {name}/measurements: give FOLDER or FOLDER@host=NAME")
-    rows = [m for m in Store(Path(name, "measurements")).all() if m.kind == "comparison"]
+    rows = every = [m for m in Store(Path(name, "measurements")).all() if m.kind == "comparison"]
     for clause in clauses:
         if not re.fullmatch(r"[^=]+=.+", clause) or not re.fullmatch(rf"(?!date=).*|date={DAY}(\.\.{DAY})?", clause):
             raise BenchlibError(f"{side}: {clause!r}: give host=NAME, date=2026-11-01..2026-11-28, or PACKAGE=VERSION")
         rows = _select(rows, *clause.split("=", 1))
     if not (found := ratios(rows, Path(name))):
-        raise BenchlibError(f"{side}: no row of a comparison is there that has a ratio")
+        there = {f"{m.machine.get('host')} {m.started_utc[:10]} {m.condition.environment}" for m in every}
+        raise BenchlibError(f"{side}: no ratio; {name} has comparisons of {', '.join(sorted(there)[:20]) or 'nothing'}")
     return found
 
 

@@ -148,8 +148,5 @@ class Executor:
         manifest.write(path, sent)
         gpus = max(one["world_size"] * (one["device"] == "cuda") for one in sent["conditions"])
         command = [sys.executable, "-m", "benchlib", "job", str(path)]
-        try:
-            self.engine.submit(self.prefix + sent["name"], command, path.with_suffix(".log"), gpus, begun, without)
-        except BenchlibError as error:
-            raise BenchlibError(f"{found['why']}; {error}" if without else str(error)) from None
+        self.engine.submit(self.prefix + sent["name"], command, path.with_suffix(".log"), gpus, begun, without)
         return False

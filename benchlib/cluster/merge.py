@@ -60,7 +60,7 @@ def merge(sources: Sequence[Path], outputs: Path) -> str:
     union = _Union()
     for source in sources:
         if not (source / "measurements").is_dir():
-            raise BenchlibError(f"{source}: no folder of results: it has no measurements/")
+            raise BenchlibError(f"{source}: no folder of results, which has measurements/: give outputs/PROFILE")
         union.add_folder(source)
     if union.conflicts:
         said = union.conflicts[:20] + ["  and more"] * bool(union.conflicts[20:])

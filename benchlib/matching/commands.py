@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchlib import frameworks
 from benchlib.cluster.lab import Lab
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
+from benchlib.lab import Measures
 from benchlib.matching import own, results, sources
 from benchlib.matching.sources import Source
-from benchlib.workloads import load
+from benchlib.stats.comparison import Comparison
 
 HALF_WIDTH = 0.1  # of the ratio's interval that ``compare`` asks for
 
@@ -26,7 +27,7 @@ class OwnWorkload:
 
     name: str
     sources: tuple[Source, ...]
-    parted: str  # the place where no layout of weights gives the reference's numbers; empty: there is none
+    document: Mapping[str, Any] = field(hash=False)  # see ``own.make``
 
     def conditions(self, *modes: str, lane: str = "default") -> list[Condition]:
         """A condition for each file and mode (none given: the usual mode of each framework), the first the baseline."""
@@ -40,15 +41,11 @@ class OwnWorkload:
     @property
     def choices(self) -> str:
         """What is trained and how, in words: the files' own choices, and defaults for the rest."""
-        one, said = load(self.name), {name for source in self.sources for name in source.functions}
-        names = ("loss", "optimizer", "data")
-        document = importlib.import_module(f"benchlib.workloads.{self.name}.document").DOCUMENT
-        loss = "mean cross entropy" if "classes" in document else "mean squared error"
-        usual = (loss, f"gradient descent with momentum {one.hyperparameters['momentum'].default:g}", "random")
-        parts = [
-            f"{name}: {'your own' if name in said else default}" for name, default in zip(names, usual, strict=True)
-        ]
-        return ", ".join([*parts, f"learning rate {one.learning_rate:g}", f"batch size {one.batch_size}"])
+        one, said = self.document, {name for source in self.sources for name in source.functions}
+        usual = {"loss": "mean cross entropy" if "classes" in one else "mean squared error"}
+        usual |= {"optimizer": f"gradient descent with momentum {one['momentum']:g}", "data": "random"}
+        parts = [f"{name}: {'your own' if name in said else default}" for name, default in usual.items()]
+        return ", ".join([*parts, f"learning rate {one['learning_rate']:g}", f"batch size {one['batch_size']}"])
 
     def __str__(self) -> str:
         return self.name
@@ -72,10 +69,7 @@ def workload_from(*files: str | os.PathLike[str], name: str = "", outputs: Path 
 def certify(files: Sequence[Path], modes: Sequence[str], name: str, outputs: Path | None, create: bool) -> int:
     """Say whether the files are one model. The exit code is 1 if not."""
     workload, lab = _prepare(files, name, outputs, create)
-    certificates = list(lab.certify(workload.conditions(*modes)).values())
-    _say(workload, certificates)
-    _write(lab.folder / f"{workload.name}.html", results.page(workload.name, certificates, None))
-    return 0 if all(one.same for one in certificates) else 1
+    return _end(workload, lab, lab.certify(workload.conditions(*modes)).values(), None)
 
 
 def compare(
@@ -83,20 +77,18 @@ def compare(
 ) -> int:
     """Certify the files, and measure the ratio of their speeds. The exit code is 1 if they are not one model."""
     workload, lab = _prepare(files, name, outputs, create)
+    lab.measures = Measures.NOTHING if minutes == 0 else lab.measures
     conditions = workload.conditions(*modes)
     if len(conditions) < 2:
         raise BenchlibError(f"{files[0]}: one file in one mode has nothing to be compared with; give another one")
-    compared = lab.compare(conditions, precision=HALF_WIDTH, budget_s=60 * (10 if minutes is None else minutes))
-    certificates = list(compared.certificates.values())
-    _say(workload, certificates)
-    print(f"\n{compared}")
-    compared.save(lab.folder)
-    modes = tuple(dict.fromkeys(one.mode for one in conditions)) if modes else ()
-    given = [os.path.relpath(one, lab.folder) for one in files]
-    _write(lab.folder / f"{workload.name}.ipynb", results.notebook(given, modes, workload.name, HALF_WIDTH))
-    _write(lab.folder / f"{workload.name}.html", results.page(workload.name, certificates, compared))
-    print(f"Tables, figures and a page: {lab.folder}")
-    return 0 if all(one.same for one in certificates) else 1
+    compared = lab.compare(conditions, precision=HALF_WIDTH, budget_s=60 * (minutes or 10))
+    if compared.measurements:  # if not, no two of them are the same, and what an earlier comparison has written stays
+        compared.save(lab.folder)
+        modes = tuple(dict.fromkeys(one.mode for one in conditions)) if modes else ()
+        given = [os.path.relpath(one, lab.folder) for one in files]
+        text = results.notebook(given, modes, workload.name, HALF_WIDTH)
+        (lab.folder / f"{workload.name}.ipynb").write_text(text, encoding="utf-8")
+    return _end(workload, lab, compared.certificates.values(), compared)
 
 
 def _prepare(files: Sequence[Path], name: str, outputs: Path | None, create: bool) -> tuple[OwnWorkload, Lab]:
@@ -108,14 +100,17 @@ def _prepare(files: Sequence[Path], name: str, outputs: Path | None, create: boo
     return workload, Lab(outputs=folder / workload.name)
 
 
-def _say(workload: OwnWorkload, certificates: Iterable[Certificate]) -> None:
-    for one in certificates:
-        title = frameworks.title(one.condition.framework)
-        print(f"{title} ({one.condition.mode}): {one.verdict}{f': {one.why or one.reason}' if not one.same else ''}")
-    if workload.parted:
-        print(f"weights: no layout gives the reference's numbers from here on: {workload.parted}")
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+def _end(workload: OwnWorkload, lab: Lab, proofs: Collection[Certificate], compared: Comparison | None) -> int:
+    """Say what was found, and write it as a page; the exit code."""
+    said = []
+    for one in proofs:
+        which = f"{frameworks.title(one.condition.framework)} ({one.condition.mode})"
+        said.append(": ".join(filter(None, (which, one.verdict, one.why))))
+    if (parted := workload.document["parted"]) and not any(one.parts for one in proofs):
+        said.append(f"weights: no layout gives the reference's numbers from here on: {parted}")
+    measured = compared if compared and compared.measurements else None
+    print("\n".join([*said, *([f"\n{measured}"] if measured else [])]))
+    path = lab.folder / (f"{workload.name}.html" if measured else "certificates.html")
+    path.write_text(results.page(workload.name, [*said, workload.choices], proofs, measured), encoding="utf-8")
+    print(f"{'Tables, figures and a page' if measured else 'A page'}: {path}")
+    return 0 if all(one.same for one in proofs) else 1

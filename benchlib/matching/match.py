@@ -5,7 +5,7 @@ are those with which each layer gives the reference's numbers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ Part = dict[str, Any]
 """See ``benchlib.frameworks._matched.Part``."""
 
 Layers = Sequence[tuple[str, np.ndarray]]
+Compute = Callable[[list[Part]], Layers]
 
 
 @dataclass(frozen=True)
@@ -134,20 +135,21 @@ def _unmatched(its: Described, own: Described, left: list[str], free: list[str],
         return f"{shown}{f' and {len(names) - 4} more' if names[4:] else ''}" if names else "none"
 
     return (
-        f"{where}: {len(own.weights)} weights, but the reference has {len(its.weights)}; those without a partner: here "
-        f"{listed(own, free)}; in the reference {listed(its, left)}. Mend the model, or say which belong together: "
+        f"{where}: {len(own.weights)} weights, the reference has {len(its.weights)}; those without a partner: here "
+        f"{listed(own, free)}; in the reference {listed(its, left)}. Mend the model (padding and strides decide the "
+        "size of a dense layer that follows), or say which belong together: "
         'WEIGHTS = {"name in the reference": "name here"}'
     )
 
 
 def settle(
-    its: Described, parts: list[Part], reference: Layers, compute: Callable[[list[Part]], Layers]
+    its: Described, parts: list[Part], reference: Layers, compute: Compute, images: Iterable[int] = ()
 ) -> tuple[list[Part], str]:
     """The parts in the layouts with which layer after layer gives the ``reference``'s numbers, and the place where no
-    layout does (empty: there is none). ``compute`` gives the layers of the model with the weights of some parts.
+    layout does (empty: there is none). ``compute`` gives the model's layers; ``images`` are its inputs' channels.
     """
     wanted = _by_call(reference)
-    channels = {array.shape[1] for array in wanted.values() if array.ndim == 4}
+    channels = {*images, *(array.shape[1] for array in wanted.values() if array.ndim == 4)}
     possible = {
         _kind(part): list(layouts(part, [its.weights[name][0] for name in part["of"]], channels)) for part in parts
     }

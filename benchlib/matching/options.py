@@ -9,8 +9,8 @@ from typing import Any
 def certify(given: argparse.Namespace) -> int:
     """Say whether files of yours are one model in several frameworks, and where they part.
 
-    A file has the model, and one line on what goes in: INPUT = (3, 32, 32); CLASSES = 10. docs/own.md says
-    what else it may say. The certificate is written to outputs/NAME.
+    Each has the model. One of them says what goes in and out: INPUT = (3, 32, 32); CLASSES = 10. docs/own.md says
+    what else a file may say. The certificates are written to outputs/NAME.
 
     examples:
       benchlib certify mine_torch.py mine_jax.py
@@ -24,7 +24,8 @@ def certify(given: argparse.Namespace) -> int:
 def compare(given: argparse.Namespace) -> int:
     """Certify files of yours, and measure how fast each framework trains the model.
 
-    Writes a page, a table, a figure and a notebook to outputs/NAME.
+    It times steps of training, which takes some minutes, and writes a page, a table, a figure and a notebook to
+    outputs/NAME.
 
     example:
       benchlib compare mine_torch.py mine_jax.py --modes eager graph
@@ -50,7 +51,7 @@ def new(given: argparse.Namespace) -> int:
 OPTIONS: dict[str, dict[str, Any]] = {
     "files": {"nargs": "+", "metavar": "FILE", "help": "mine_torch.py, or mine_jax.py@ENVIRONMENT"},
     "--modes": {"nargs": "+", "default": (), "metavar": "MODE", "help": "eager, graph ... (default: each one's usual)"},
-    "--name": {"default": "", "help": "of the workload (default: what the files' names have in common)"},
+    "--name": {"default": "", "help": "of the workload (default: the files' names; my_NAME if that is taken)"},
     "kind": {"choices": ["workload"]},
     "called": {"metavar": "NAME", "help": "of the workload: small letters, digits and _"},
     "--create": {"action": "store_true", "help": "make the environment of a framework that none has"},

@@ -29,14 +29,13 @@ from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 from benchlib.worker import files
 
-BATCH_SIZE, LEARNING_RATE, MOMENTUM = 64, 0.01, 0.9
-
+USUAL = {"BATCH_SIZE": 64, "LEARNING_RATE": 0.01, "MOMENTUM": 0.9}
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIENCE_S) -> str:
-    """Make the workload ``name`` of some files in ``folder``, and use it. Return the first place where no layout of
-    weights gives the reference's numbers (empty: there is none).
+def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIENCE_S) -> dict[str, Any]:
+    """Make the workload ``name`` of some files in ``folder``, and use it. ``parted`` of its document is the first
+    place where no layout of weights gives the reference's numbers (empty: there is none).
     """
     place = folder.resolve() / "workload"
     document = _document(found, name)
@@ -45,16 +44,18 @@ def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIE
         before = json.loads((place / "document.json").read_text(encoding="utf-8"))
     if before.get("made_from") == document["made_from"]:
         _use(place, name)
-        return before["parted"]
+        return before
     was_there = place.exists()
     try:
         _write(place, document, found, samples.draw(document), {})
-        return _match(found, document, place, patience_s)
+        _match(found, document, place, patience_s)
+        return document
     except BaseException:
         if not was_there:
             _forget(place)
             with suppress(OSError):
                 folder.rmdir()
+                folder.parent.rmdir()
         raise
 
 
@@ -110,11 +111,14 @@ def _document(found: list[Source], name: str) -> dict[str, Any]:
             raise BenchlibError(f"{first}: {what}: {value!r} is no shape; write whole numbers, as (3, 32, 32)")
     if not inputs or "labels" in inputs or not set(vocabularies) <= set(inputs):
         raise BenchlibError(f"{first}: INPUT and VOCABULARY: the names must be the same, and none of them 'labels'")
-    numbers = {
-        "batch_size": said("BATCH_SIZE", BATCH_SIZE),
-        "learning_rate": float(said("LEARNING_RATE", LEARNING_RATE)),
-        "momentum": float(said("MOMENTUM", MOMENTUM)),
-    }
+    numbers = {name: said(name, default) for name, default in USUAL.items()}
+    asked = [("CLASSES", 1 if classes is None else classes), *(("VOCABULARY", one) for one in vocabularies.values())]
+    for what, value in [*asked, *numbers.items()]:
+        usual = USUAL.get(what, 10)
+        if not isinstance(value, type(usual) | int) or value < 0 or (value == 0 and what != "MOMENTUM"):
+            raise BenchlibError(f"{first}: {what} = {value!r}: write a number above 0, as {usual}")
+    if not isinstance(said("WEIGHTS", {}), dict):
+        raise BenchlibError(f'{first}: WEIGHTS: write {{"name in the reference": "name here"}}')
     for what in ("loss", "optimizer"):
         without = [str(one.path) for one in found if what not in one.functions]
         if 0 < len(without) < len(found):
@@ -128,12 +132,8 @@ def _document(found: list[Source], name: str) -> dict[str, Any]:
         "vocabularies": vocabularies,
         "labels": list(labels),
         **({} if classes is None else {"classes": classes}),
-        **numbers,
-        "weights": [],
-        "dropouts": [],
-        "frozen": [],
-        "settled": {},
-        "parted": "",
+        **{name.lower(): type(USUAL[name])(value) for name, value in numbers.items()},
+        **{"weights": [], "dropouts": [], "frozen": [], "settled": {}, "parted": ""},
     }
 
 
@@ -146,7 +146,7 @@ def _digest(found: list[Source], document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps([parts, versions, document], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _match(found: list[Source], document: dict[str, Any], place: Path, patience_s: float) -> str:
+def _match(found: list[Source], document: dict[str, Any], place: Path, patience_s: float) -> None:
     """Match the weights of all files with the reference's, and write the workload anew."""
     ranked = sorted(found, key=lambda one: frameworks.rank(one.framework))
     with ExitStack() as stack, scratch.scratch("match") as work:
@@ -164,11 +164,12 @@ def _match(found: list[Source], document: dict[str, Any], place: Path, patience_
             _write(place, document, found, samples.from_user(*arrays, document) if arrays else None, parts)
         if others:
             wanted = reference.layers(parts[reference.source.framework])
+        images = [shape[0] for shape in document["inputs"].values() if len(shape) == 3]
         parted = []
         for model, own in zip(others, described[1:], strict=True):
             where = str(model.source.path)
             pairs, frozen = match.pair(described[0], own, sources.declaration(found, "WEIGHTS", {}), where)
-            settled, apart = match.settle(described[0], pairs, wanted, model.layers)
+            settled, apart = match.settle(described[0], pairs, wanted, model.layers, images)
             parts[model.source.framework] = settled
             document["frozen"] += frozen
             parted += [f"{where}: {apart.partition('/')[0]}"] * bool(apart)
@@ -181,7 +182,6 @@ def _match(found: list[Source], document: dict[str, Any], place: Path, patience_
         document["weights"] = [[one, shape, trained and one != name] for one, shape, trained in document["weights"]]
     document["parted"] = "; ".join(parted)
     _write(place, document, found, None, parts)
-    return document["parted"]
 
 
 class _Model:
@@ -211,11 +211,8 @@ class _Model:
     def describe(self) -> Described:
         with _told(self.source):
             self.worker.finish_open()
-            asks = {
-                "dropout": 1.0,
-                "describe": f"{self._file}.json",
-                "samples": str(self._place / "data" / "samples.npz"),
-            }
+            asks = {"dropout": 1.0, "describe": f"{self._file}.json"}
+            asks["samples"] = str(self._place / "data" / "samples.npz")
             if "data" in self.source.functions:
                 asks["data"] = [f"{self._file}-data.npz", samples.wanted(self.document)]
             self._build(asks, {})

@@ -12,12 +12,14 @@ import pandas as pd
 from benchlib import latex, reprs, shown, tables
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
+from benchlib.provenance import fingerprint, machine
 from benchlib.shown import Shown
 from benchlib.stats.comparison import Comparison
 
 STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
 STYLE += "svg,img{max-width:100%;height:auto}td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #ddd}"
-STYLE += "table{border-collapse:collapse;font-size:.9rem;display:block;overflow-x:auto}pre{white-space:pre-wrap}"
+STYLE += "table{border-collapse:collapse;font-size:.9rem;display:block;overflow-x:auto;margin:1rem 0}.wide"
+STYLE += "{overflow-x:auto}.wide img{min-width:36rem}pre{white-space:pre-wrap}caption{text-align:left;max-width:88vw}"
 
 
 def to_latex(result: Shown) -> str:
@@ -50,17 +52,20 @@ def _ratios(result: Shown) -> tuple[str, pd.DataFrame]:
     return caption, pd.DataFrame(frame)[names]
 
 
-def page(name: str, certificates: Iterable[Certificate], compared: Comparison | None) -> str:
+def page(name: str, said: Iterable[str], certificates: Iterable[Certificate], compared: Comparison | None) -> str:
     """All of it as one page that asks nobody for anything."""
-    body = [f"<h1>{html.escape(name)}</h1>"]
+    here = machine.describe()
+    where = f"{here['cpu']}, {here['cores']} cores; {fingerprint.commit()}"
+    body = [f"<h1>{html.escape(name)}</h1>", *(f"<p>{html.escape(one)}</p>" for one in said)]
     if compared is not None:
-        body += [compared.plot()._repr_html_(), reprs.html(compared)]
+        where += f"; training steps, measured on {min(m.started_utc for m in compared.measurements)[:10]}"
+        body += [f'<div class="wide">{compared.plot()._repr_html_()}</div>', reprs.html(compared)]
+    body.append(f"<p>{html.escape(where)}</p>")
     for one in certificates:
         body += [f"<h2>{html.escape(str(one.condition))}: {html.escape(one.verdict)}</h2>", reprs.html(one)]
-    head = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(name)}</title><style>{STYLE}</style>'
-    )
-    return f'{head}<meta name="viewport" content="width=device-width">{"".join(body)}</html>'
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(name)}</title>'
+    head += f'<style>{STYLE}</style><meta name="viewport" content="width=device-width">'
+    return f"{head}{''.join(body)}</html>"
 
 
 def notebook(files: Iterable[str], modes: Iterable[str], name: str, precision: float) -> str:

@@ -67,10 +67,10 @@ class Asked:
 
 
 def line(measured: list[Measurement]) -> str:
-    """A repetition in a line: each condition's shortest step, or that it failed."""
+    """A repetition in a line: each condition's mean step, or that it failed."""
     parts = []
     for m in measured:
         name = "A/A" if m.role == "control" else m.condition.subject
-        steps_s = [block.wall_s / block.steps for block in m.blocks]
-        parts.append(f"{name} {1000 * min(steps_s):.3g} ms" if m.ok else f"{name} failed")
+        seconds, steps = (sum(getattr(block, of) for block in m.blocks) for of in ("wall_s", "steps"))
+        parts.append(f"{name} {1000 * seconds / steps:.3g} ms" if m.ok else f"{name} failed")
     return ", ".join(parts)

@@ -20,9 +20,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95 % interval over ``processes`` independent processes; nan where there are too few for
-    one.
-    """
+    """An estimate with its 95 % interval over ``processes`` independent processes; nan where these are too few."""
 
     estimate: float = math.nan
     low: float = math.nan
@@ -39,9 +37,10 @@ class Interval:
         return math.isfinite(self.low) and math.isfinite(self.high) and not self.low <= value <= self.high
 
     def __str__(self) -> str:
+        estimate, low, high = (f"{one:#.3g}".rstrip(".") for one in (self.estimate, self.low, self.high))
         if not math.isfinite(self.low):
-            return f"{self.estimate:.3g} (no interval: {self.processes} process{'es' * (self.processes != 1)})"
-        return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
+            return f"{estimate} (no interval: {self.processes} process{'es' * (self.processes != 1)})"
+        return f"{estimate} [{low}, {high}]"
 
 
 def geometric_interval(logs: Sequence[float], confidence: float = CONFIDENCE) -> Interval:

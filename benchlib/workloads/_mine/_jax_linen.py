@@ -43,8 +43,15 @@ class Model(nnx.Module):
     def __init__(self, model: linen.Module, inputs: Iterable[Array]) -> None:
         self.of, self.deterministic = model, False
         rates: dict[tuple[str, ...], float] = {}
+        traces: list[set[Any]] = []
 
         def note(call: Callable, inputs: tuple, named: dict[str, Any], context: Any) -> Any:
+            traces.append({one._trace for one in inputs if isinstance(one, jax.core.Tracer)})
+            if traces[-1] - traces[0]:  # those of the model itself
+                lifted = (
+                    "is called within a lifted transform (nn.RNN, nn.scan, nn.vmap, nn.remat), where no layer is seen"
+                )
+                raise ValueError(f"{type(context.module).__name__} {lifted}: write this part with flax.nnx")
             if isinstance(context.module, linen.Dropout):
                 rates[context.module.path] = context.module.rate
                 return inputs[0]
