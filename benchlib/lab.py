@@ -54,10 +54,10 @@ class Measures(Enum):
 
 
 class NotMeasured(BenchlibError):
-    """A lab that measures nothing was asked for a missing result."""
+    """A result is missing, and a lab that measures nothing was asked for it, or no host has measured it."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: not measured so far, and nothing is to be measured now; run again with more time")
+    def __init__(self, what: str, why: str = "nothing is to be measured now; run again with more time") -> None:
+        super().__init__(f"{what}: not measured so far, and {why}")
 
 
 def kernels_measure(how: Measures) -> AbstractContextManager[None]:

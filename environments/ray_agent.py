@@ -152,8 +152,9 @@ class Agent:
     def _write(self, node: str, found: dict[str, tuple[int, bytes]], known: dict[str, int]) -> None:
         for own, (time_ns, content) in found.items():
             if own.endswith(".result.json"):
-                other = self.hosts.setdefault(host := json.loads(content)["host"], node)
-                if other != node and other in _nodes():
+                said = json.loads(content)  # of another node, as long as this one has not begun
+                other = self.hosts.setdefault(host := said["host"], said["node"])
+                if said["node"] == node != other and other in _nodes():
                     raise LookupError(f"the nodes {other} and {node} are both the host {host}: set BENCHLIB_HOST there")
             path = self.folder / own
             if own in known or not own.startswith("measurements") or not path.exists():  # rows from here stay

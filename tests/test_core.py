@@ -26,12 +26,10 @@ OF_TESTS = {"packaging", "pytest"}  # pytest brings packaging
 
 IMPORTED_ALONE = """
 import importlib, pkgutil, sys
-
 class Refusal:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in sys.argv[1:]:
             raise ModuleNotFoundError(f"an extra brings {name}", name=name)
-
 sys.meta_path.insert(0, Refusal())
 import benchlib
 core = "cache condition data doctor environments equivalence errors lab manifest metrics plugins progress provenance"

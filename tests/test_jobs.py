@@ -82,7 +82,7 @@ def test_a_comparison_is_one_job_and_its_rows_are_those_of_the_host_itself(engin
     kernels = Lab(outputs=tmp_path, measures=Measures.NOTHING)
     assert len(kernels.compare(pair, **ASKED).measurements) == 9
     assert len(engine.submitted) == 1, "what is done is not sent again, whoever asks and with which options"
-    with pytest.raises(NotMeasured):
+    with pytest.raises(NotMeasured, match="nothing is to be measured now"):
         kernels.compare([toy(burn_ms=3.0)], **ASKED)
 
 
@@ -92,6 +92,8 @@ def test_one_bad_job_stops_no_other_and_one_that_was_killed_goes_on(engine, tmp_
     assert [len(one.measurements) for one in made] == [0, 6, 6]
     assert "it ended 3 times without a new row" in capsys.readouterr().err
     assert len(engine.submitted) == 3 + 2 + 1
+    with pytest.raises(NotMeasured, match="no host has"):
+        Lab(outputs=tmp_path, on="here").compare([toy(burn_ms=3.0)], **ASKED)
 
 
 def test_a_crash_is_sent_again_by_the_next_driver_and_once_by_each(engine, tmp_path):
@@ -226,6 +228,8 @@ def test_ray_brings_home_what_was_measured_where_no_folder_is_shared(tmp_path, d
     begun, results, store = drive
     with clusters.ray(tmp_path, monkeypatch) as cluster:
         stays, lost = cluster.daemons
+        with pytest.raises(NotMeasured, match="no host has"):  # each node says that it has no such environment
+            Lab(outputs=tmp_path, on=cluster.on).compare([toy().but(environment="nowhere")], **ASKED)
         _, again = begun(cluster.on)
         assert {one["node"] for one in results()} == {stays, lost}
         cluster.kill(lost)

@@ -41,7 +41,6 @@ class Refusal:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in {*sys.stdlib_module_names, "numpy", "benchlib"}:
             raise ImportError(f"a worker has no {name}")
-
 sys.meta_path.insert(0, Refusal())
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
@@ -62,7 +61,6 @@ from unittest.mock import MagicMock
 for kind in ("frameworks", "workloads/*"):  # JAX has no version for an old Python
     for path in pathlib.Path("benchlib").glob(kind + "/[!j]*.py"):
         compile(path.read_text(encoding="utf-8"), str(path), "exec")
-
 sys.modules["numpy"] = MagicMock()  # what is looked for here is the floor's own Python
 for name in sys.argv[1:]:
     importlib.import_module(name)

@@ -15,8 +15,7 @@ from benchlib.cluster import hosts, jobs
 from benchlib.cluster.engines import VARIABLE
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
-from benchlib.lab import Measures as Measures
-from benchlib.lab import NotMeasured
+from benchlib.lab import Measures, NotMeasured
 from benchlib.progress import say
 from benchlib.runner import availability, preflight
 from benchlib.runner.timer_check import SyncCheck
@@ -43,6 +42,7 @@ class Lab(here.Lab):
         super().__init__(*given, **more)
         on = os.environ.get(VARIABLE, "") if on is None else on
         self.executor = jobs.Executor(on, self.folder) if on.strip() else None
+        self._why = () if self.measures is Measures.NOTHING else ("no host has; it was said above why",)
         self._sent: list[tuple[jobs.Document, Comparison]] = []  # what was asked for
 
     @contextmanager
@@ -64,7 +64,7 @@ class Lab(here.Lab):
         self._sent += made
         self._measure_all(made if self.measures is Measures.BUDGET else [])
         if self.measures is not Measures.LATER and made and not any(one.measurements for _, one in made):
-            raise NotMeasured(f"{made[0][1].title}{' and others' * (len(made) > 1)}")
+            raise NotMeasured(f"{made[0][1].title}{' and others' * (len(made) > 1)}", *self._why)
         return [one for _, one in made]
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
@@ -108,7 +108,7 @@ class Lab(here.Lab):
     def _result(self, do: str, conditions: list[Condition], settings: jobs.Document) -> jobs.Document:
         self._run([sent := jobs.document(do, conditions, settings)])
         if not jobs.is_done(found := jobs.result(self.folder, sent["name"]), sent, self.folder):
-            raise NotMeasured(f"{do} {conditions[0].workload} ({found.get('why', 'no host has')})")
+            raise NotMeasured(f"{do} {conditions[0].workload}", *self._why)
         return found
 
     def _measure_all(self, asked: Sequence[tuple[jobs.Document, Comparison]]) -> None:
