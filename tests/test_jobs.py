@@ -229,7 +229,8 @@ def test_ray_brings_home_what_was_measured_where_no_folder_is_shared(tmp_path, d
     with clusters.ray(tmp_path, monkeypatch) as cluster:
         stays, lost = cluster.daemons
         with pytest.raises(NotMeasured, match="no host has"):  # each node says that it has no such environment
-            Lab(outputs=tmp_path, on=cluster.on).compare([toy().but(environment="nowhere")], **ASKED)
+            lab, absent = Lab(outputs=tmp_path, on=cluster.on), {"environment": "nowhere"}
+            lab.compare_each([[toy(burn_ms=ms).but(**absent)] for ms in (1.0, 2.0, 3.0)], **ASKED)
         _, again = begun(cluster.on)
         assert {one["node"] for one in results()} == {stays, lost}
         cluster.kill(lost)

@@ -16,7 +16,6 @@ QUEUED = [("jax", "graph"), ("mxnet", "graph"), ("mxnet", "eager")]
 
 FORGETFUL = '''
 from benchlib.frameworks.{framework} import Session as Waiting
-
 PACKAGE = "{framework}"
 DEVICES = ("cpu",)
 MODES = ("graph", "eager")
