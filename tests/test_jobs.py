@@ -228,9 +228,9 @@ def test_ray_brings_home_what_was_measured_where_no_folder_is_shared(tmp_path, d
     begun, results, store = drive
     with clusters.ray(tmp_path, monkeypatch) as cluster:
         stays, lost = cluster.daemons
+        absent = [[toy(burn_ms=ms).but(environment="nowhere")] for ms in (1.0, 2.0, 3.0)]
         with pytest.raises(NotMeasured, match="no host has"):  # each node says that it has no such environment
-            lab, absent = Lab(outputs=tmp_path, on=cluster.on), {"environment": "nowhere"}
-            lab.compare_each([[toy(burn_ms=ms).but(**absent)] for ms in (1.0, 2.0, 3.0)], **ASKED)
+            Lab(outputs=tmp_path, on=cluster.on).compare_each(absent, **ASKED)
         _, again = begun(cluster.on)
         assert {one["node"] for one in results()} == {stays, lost}
         cluster.kill(lost)
