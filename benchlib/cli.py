@@ -254,7 +254,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--profile": {"default": "quick", "help": "a folder of parameters/ (default: quick)"},
     "--outputs": {"type": Path, "help": "of results (default: outputs/PROFILE, or FILE's; for own models outputs)"},
     "--set": {"action": "append", "default": [], "metavar": "NOTEBOOK.KEY=VALUE", "help": "another value, as in YAML"},
-    "--minutes": {"type": _minutes, "help": "for measuring, from now on; 0: only the report (default: the profile's)"},
+    "--minutes": {"type": _minutes, "help": "for measuring, from now on; 0: none (default: the profile's, or 10)"},
     "action": {"choices": ["create", "add", "list", "remove", "check"]},
     "name": {"nargs": "?", "default": "", "metavar": "NAME", "help": "letters, digits and . _ -; list needs none"},
     "--python": {"help": "of add: the interpreter, a path or a program on PATH"},

@@ -57,7 +57,7 @@ class NotMeasured(BenchlibError):
     """A result is missing, and a lab that measures nothing was asked for it, or no host has measured it."""
 
     def __init__(self, what: str, why: str = "nothing is to be measured now; run again with more time") -> None:
-        super().__init__(f"{what}: not measured so far, and {why}")
+        super().__init__(f"{what}: not measured so far: {why}")
 
 
 def kernels_measure(how: Measures) -> AbstractContextManager[None]:

@@ -90,7 +90,7 @@ def _(compared: Comparison) -> Parts:
     width = f", widest half-width {number(100 * compared.plan.half_width, 2)} %" * (compared.plan.half_width > 0)
     caption = (
         f"Throughput relative to {tables.spelled(str(compared.baseline))}, with 95 % intervals over processes "
-        f"({compared.ended or 'not ended yet'}{width}, {100 * compared.precision:g} % asked for)."
+        f"({compared.ended or 'not ended yet'}{width}, ± {100 * compared.precision:g} % asked for)."
     )
     own: Parts = [
         (caption, ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", *why]]),
@@ -99,8 +99,7 @@ def _(compared: Comparison) -> Parts:
             speeds.rename(columns=ends)[["condition", *names, "cores_used", "memory_mib", "first_step_s"]],
         ),
     ]
-    failed = len(compared.failures())
-    return [*own, f"failed: {failed}, see failures()"] if failed else own
+    return [*own, f"failed: {failed}, see failures()"] if (failed := len(compared.failures())) else own
 
 
 @parts.register
@@ -118,7 +117,8 @@ def _(trained: TrainingRuns) -> Parts:
 
 @parts.register
 def _(certificate: Certificate) -> Parts:
-    head = f"{certificate.condition} against {certificate.reference}: {certificate.verdict}"
+    of, its = certificate.condition, certificate.reference
+    head = f"{of} against {its.but(precision='fp64') if of.precision == 'fp64' else its}: {certificate.verdict}"
     if not certificate.checks:
         return [f"{head}\n{certificate.reason}"]
     rows = [

@@ -12,9 +12,10 @@ from benchlib.errors import BenchlibError
 
 
 def merge(given: argparse.Namespace) -> int:
-    """Unite folders of results of several machines in a new one: --outputs, or else outputs/merged.
+    """Unite folders of results of several machines in a new one.
 
-    The same rows are there once. Where numbers under one key differ, they are named, and nothing is written.
+    That is --outputs, or else outputs/merged. The same rows are there once. Where numbers under one key differ, they
+    are named, and nothing is written.
     """
     from benchlib.cluster.merge import merge as unite
 
@@ -55,13 +56,9 @@ def job(given: argparse.Namespace) -> int:
 
 
 def use(on: str | None) -> None:
-    """Have all labs from now on, those of kernels too, measure on an engine; a BenchlibError if it does not answer."""
-    from benchlib.cluster import jobs
-
+    """Have all labs from now on, those of kernels too, measure on an engine."""
     if on is not None:
         os.environ[VARIABLE] = on
-    if asked := os.environ.get(VARIABLE, "").strip():
-        jobs.Executor(asked, Path()).engine.states()
 
 
 OPTIONS: dict[str, dict[str, Any]] = {

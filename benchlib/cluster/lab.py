@@ -23,6 +23,8 @@ from benchlib.stats import planner
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.training_runs import TrainingRuns
 
+NO_HOST = "no host has; where one was asked, it was said why"
+
 
 def why_absent(framework: str, device: str, environment: str) -> str | None:
     """As ``availability.why_absent``; of a device on other machines only they can tell."""
@@ -42,7 +44,8 @@ class Lab(here.Lab):
         super().__init__(*given, **more)
         on = os.environ.get(VARIABLE, "") if on is None else on
         self.executor = jobs.Executor(on, self.folder) if on.strip() else None
-        self._why = () if self.measures is Measures.NOTHING else ("no host has; it was said above why",)
+        if self.executor and self.measures is not Measures.NOTHING:
+            self.executor.engine.states()  # an engine that does not answer is refused before anything starts
         self._sent: list[tuple[jobs.Document, Comparison]] = []  # what was asked for
 
     @contextmanager
@@ -63,8 +66,8 @@ class Lab(here.Lab):
             made.append((jobs.document("compare", conditions, settings, plan), own))
         self._sent += made
         self._measure_all(made if self.measures is Measures.BUDGET else [])
-        if self.measures is not Measures.LATER and made and not any(one.measurements for _, one in made):
-            raise NotMeasured(f"{made[0][1].title}{' and others' * (len(made) > 1)}", *self._why)
+        if self.measures is not Measures.LATER and made and not any(i.measurements or i.certificates for _, i in made):
+            raise NotMeasured(f"{made[0][1].title}{' and others' * (len(made) > 1)}", NO_HOST)
         return [one for _, one in made]
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
@@ -108,7 +111,7 @@ class Lab(here.Lab):
     def _result(self, do: str, conditions: list[Condition], settings: jobs.Document) -> jobs.Document:
         self._run([sent := jobs.document(do, conditions, settings)])
         if not jobs.is_done(found := jobs.result(self.folder, sent["name"]), sent, self.folder):
-            raise NotMeasured(f"{do} {conditions[0].workload}", *self._why)
+            raise NotMeasured(f"{do} {conditions[0].workload}", found.get("why") or NO_HOST)
         return found
 
     def _measure_all(self, asked: Sequence[tuple[jobs.Document, Comparison]]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from argparse import Namespace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ class OwnWorkload:
 
     name: str
     sources: tuple[Source, ...]
-    document: Mapping[str, Any] = field(hash=False)  # see ``own.make``
+    document: Mapping[str, Any]  # see ``own.make``
 
     def conditions(self, *modes: str, lane: str = "default") -> list[Condition]:
         """A condition for each file and mode (none given: the usual mode of each framework), the first the baseline."""
@@ -66,38 +67,37 @@ def workload_from(*files: str | os.PathLike[str], name: str = "", outputs: Path 
     return OwnWorkload(name, tuple(found), own.make(found, name, Path(outputs) / name))
 
 
-def certify(files: Sequence[Path], modes: Sequence[str], name: str, outputs: Path | None, create: bool) -> int:
+def certify(given: Namespace) -> int:
     """Say whether the files are one model. The exit code is 1 if not."""
-    workload, lab = _prepare(files, name, outputs, create)
-    return _end(workload, lab, lab.certify(workload.conditions(*modes)).values(), None)
+    workload, lab = _prepare(given, None)
+    return _end(workload, lab, lab.certify(workload.conditions(*given.modes)).values(), None)
 
 
-def compare(
-    files: Sequence[Path], modes: Sequence[str], name: str, outputs: Path | None, create: bool, minutes: float | None
-) -> int:
+def compare(given: Namespace) -> int:
     """Certify the files, and measure the ratio of their speeds. The exit code is 1 if they are not one model."""
-    workload, lab = _prepare(files, name, outputs, create)
-    lab.measures = Measures.NOTHING if minutes == 0 else lab.measures
-    conditions = workload.conditions(*modes)
+    workload, lab = _prepare(given, Measures.NOTHING if given.minutes == 0 else None)
+    conditions, budget_s = workload.conditions(*given.modes), 60 * (given.minutes or 10)
     if len(conditions) < 2:
-        raise BenchlibError(f"{files[0]}: one file in one mode has nothing to be compared with; give another one")
-    compared = lab.compare(conditions, precision=HALF_WIDTH, budget_s=60 * (minutes or 10))
-    if compared.measurements:  # if not, no two of them are the same, and what an earlier comparison has written stays
+        raise BenchlibError(f"{given.files[0]}: one file in one mode has nothing to be compared with; give another one")
+    compared = lab.compare(conditions, precision=HALF_WIDTH, budget_s=budget_s)
+    compared.budget_s = budget_s  # a lab that measures nothing knows of none
+    code = _end(workload, lab, compared.certificates.values(), compared)
+    if compared.measurements:  # if not, none is the same as the first, and what an earlier comparison has written stays
         compared.save(lab.folder)
-        modes = tuple(dict.fromkeys(one.mode for one in conditions)) if modes else ()
-        given = [os.path.relpath(one, lab.folder) for one in files]
-        text = results.notebook(given, modes, workload.name, HALF_WIDTH)
+        modes = tuple(dict.fromkeys(one.mode for one in conditions)) if given.modes else ()
+        files = [os.path.relpath(one, lab.folder) for one in given.files]
+        text = results.notebook(files, modes, workload.name, HALF_WIDTH)
         (lab.folder / f"{workload.name}.ipynb").write_text(text, encoding="utf-8")
-    return _end(workload, lab, compared.certificates.values(), compared)
+    return code
 
 
-def _prepare(files: Sequence[Path], name: str, outputs: Path | None, create: bool) -> tuple[OwnWorkload, Lab]:
-    for one in files if create else ():
-        sources.read(one, create)
-    folder = Path("outputs") if outputs is None else outputs
-    workload = workload_from(*files, name=name, outputs=folder)
+def _prepare(given: Namespace, measures: Measures | None) -> tuple[OwnWorkload, Lab]:
+    for one in given.files if given.create else ():
+        sources.read(one, given.create)
+    folder = given.outputs or Path("outputs")
+    workload = workload_from(*given.files, name=given.name, outputs=folder)
     print(f"{workload.name}: {workload.choices}")
-    return workload, Lab(outputs=folder / workload.name)
+    return workload, Lab(outputs=folder / workload.name, measures=measures)
 
 
 def _end(workload: OwnWorkload, lab: Lab, proofs: Collection[Certificate], compared: Comparison | None) -> int:
@@ -110,7 +110,9 @@ def _end(workload: OwnWorkload, lab: Lab, proofs: Collection[Certificate], compa
         said.append(f"weights: no layout gives the reference's numbers from here on: {parted}")
     measured = compared if compared and compared.measurements else None
     print("\n".join([*said, *([f"\n{measured}"] if measured else [])]))
-    path = lab.folder / (f"{workload.name}.html" if measured else "certificates.html")
+    alone = lab.folder / "certificates.html"
+    alone.unlink(missing_ok=True)
+    path = lab.folder / f"{workload.name}.html" if measured else alone
     path.write_text(results.page(workload.name, [*said, workload.choices], proofs, measured), encoding="utf-8")
     print(f"{'Tables, figures and a page' if measured else 'A page'}: {path}")
     return 0 if all(one.same for one in proofs) else 1

@@ -18,21 +18,20 @@ def certify(given: argparse.Namespace) -> int:
     """
     from benchlib.matching import commands
 
-    return commands.certify(given.files, given.modes, given.name, given.outputs, given.create)
+    return commands.certify(given)
 
 
 def compare(given: argparse.Namespace) -> int:
     """Certify files of yours, and measure how fast each framework trains the model.
 
-    It times steps of training, which takes some minutes, and writes a page, a table, a figure and a notebook to
-    outputs/NAME.
+    It times steps of training, and writes a page, a table, a figure and a notebook to outputs/NAME.
 
     example:
       benchlib compare mine_torch.py mine_jax.py --modes eager graph
     """
     from benchlib.matching import commands
 
-    return commands.compare(given.files, given.modes, given.name, given.outputs, given.create, given.minutes)
+    return commands.compare(given)
 
 
 def new(given: argparse.Namespace) -> int:

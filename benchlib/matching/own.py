@@ -29,7 +29,6 @@ from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 from benchlib.worker import files
 
-USUAL = {"BATCH_SIZE": 64, "LEARNING_RATE": 0.01, "MOMENTUM": 0.9}
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -45,7 +44,7 @@ def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIE
     if before.get("made_from") == document["made_from"]:
         _use(place, name)
         return before
-    was_there = place.exists()
+    was_there, made = place.exists(), [one for one in (folder, folder.parent) if not one.exists()]
     try:
         _write(place, document, found, samples.draw(document), {})
         _match(found, document, place, patience_s)
@@ -54,8 +53,8 @@ def make(found: list[Source], name: str, folder: Path, patience_s: float = PATIE
         if not was_there:
             _forget(place)
             with suppress(OSError):
-                folder.rmdir()
-                folder.parent.rmdir()
+                for one in made:
+                    one.rmdir()
         raise
 
 
@@ -111,14 +110,7 @@ def _document(found: list[Source], name: str) -> dict[str, Any]:
             raise BenchlibError(f"{first}: {what}: {value!r} is no shape; write whole numbers, as (3, 32, 32)")
     if not inputs or "labels" in inputs or not set(vocabularies) <= set(inputs):
         raise BenchlibError(f"{first}: INPUT and VOCABULARY: the names must be the same, and none of them 'labels'")
-    numbers = {name: said(name, default) for name, default in USUAL.items()}
-    asked = [("CLASSES", 1 if classes is None else classes), *(("VOCABULARY", one) for one in vocabularies.values())]
-    for what, value in [*asked, *numbers.items()]:
-        usual = USUAL.get(what, 10)
-        if not isinstance(value, type(usual) | int) or value < 0 or (value == 0 and what != "MOMENTUM"):
-            raise BenchlibError(f"{first}: {what} = {value!r}: write a number above 0, as {usual}")
-    if not isinstance(said("WEIGHTS", {}), dict):
-        raise BenchlibError(f'{first}: WEIGHTS: write {{"name in the reference": "name here"}}')
+    numbers = {name.lower(): said(name, sources.NUMBERS[name]) for name in ("BATCH_SIZE", "LEARNING_RATE", "MOMENTUM")}
     for what in ("loss", "optimizer"):
         without = [str(one.path) for one in found if what not in one.functions]
         if 0 < len(without) < len(found):
@@ -132,7 +124,7 @@ def _document(found: list[Source], name: str) -> dict[str, Any]:
         "vocabularies": vocabularies,
         "labels": list(labels),
         **({} if classes is None else {"classes": classes}),
-        **{name.lower(): type(USUAL[name])(value) for name, value in numbers.items()},
+        **numbers,
         **{"weights": [], "dropouts": [], "frozen": [], "settled": {}, "parted": ""},
     }
 
@@ -174,9 +166,8 @@ def _match(found: list[Source], document: dict[str, Any], place: Path, patience_
             document["frozen"] += frozen
             parted += [f"{where}: {apart.partition('/')[0]}"] * bool(apart)
             if model.dropouts != document["dropouts"]:
-                raise BenchlibError(
-                    f"{where}: dropouts of {model.dropouts}, but {reference.source.path} has {document['dropouts']}"
-                )
+                other = f"{reference.source.path} has {document['dropouts']}"
+                raise BenchlibError(f"{where}: dropouts of {model.dropouts}, but {other}")
     for name in document["frozen"]:
         document["settled"][name] = "0 and not trained, since another framework has it joined with the first bias"
         document["weights"] = [[one, shape, trained and one != name] for one, shape, trained in document["weights"]]
@@ -259,10 +250,8 @@ class _Model:
         if len(shapes) != 1 or shapes[0][1:] not in fits:
             given = " and ".join(str(shape[1:]) for shape in shapes)
             asked = f"TARGET = {labels}" if classes is None else f"CLASSES = {classes} and LABELS = {labels}"
-            raise BenchlibError(
-                f"{self.source.path}: line {self.source.line}: {self.source.model} gives {given} for a sample, but "
-                f"{asked}; mend the one or the other"
-            )
+            where = f"{self.source.path}: line {self.source.line}: {self.source.model}"
+            raise BenchlibError(f"{where} gives {given} for a sample, but {asked}; mend the one or the other")
 
 
 @contextmanager

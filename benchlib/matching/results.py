@@ -6,13 +6,13 @@ import html
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from benchlib import latex, reprs, shown, tables
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
-from benchlib.provenance import fingerprint, machine
 from benchlib.shown import Shown
 from benchlib.stats.comparison import Comparison
 
@@ -54,8 +54,8 @@ def _ratios(result: Shown) -> tuple[str, pd.DataFrame]:
 
 def page(name: str, said: Iterable[str], certificates: Iterable[Certificate], compared: Comparison | None) -> str:
     """All of it as one page that asks nobody for anything."""
-    here = machine.describe()
-    where = f"{here['cpu']}, {here['cores']} cores; {fingerprint.commit()}"
+    of: Any = next(iter(compared.measurements if compared else certificates))
+    where = f"{of.machine.get('cpu')}, {of.machine.get('cores')} cores; {of.commit}"
     body = [f"<h1>{html.escape(name)}</h1>", *(f"<p>{html.escape(one)}</p>" for one in said)]
     if compared is not None:
         where += f"; training steps, measured on {min(m.started_utc for m in compared.measurements)[:10]}"

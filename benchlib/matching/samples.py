@@ -44,10 +44,8 @@ def from_user(where: str, found: Mapping[str, np.ndarray], document: Mapping[str
             raise BenchlibError(f"{where}: data gives no {name!r}, but {', '.join(found)}; give all of {list(wanted)}")
         array = np.asarray(found[name])
         if list(array.shape[1:]) != list(shape) or len(array) < 2 * size:
-            raise BenchlibError(
-                f"{where}: data gives {name!r} of shape {array.shape}; each sample must be {tuple(shape)}, and "
-                f"at least {2 * size} samples are needed"
-            )
+            rule = f"each sample must be {tuple(shape)}, and at least {2 * size} samples are needed"
+            raise BenchlibError(f"{where}: data gives {name!r} of shape {array.shape}; {rule}")
         array = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
         arrays |= {f"train_{name}": array[:-size], f"test_{name}": array[-size:]}
     return arrays

@@ -19,6 +19,7 @@ IMPORTS |= {"torch": "pytorch", "flax": "jax", "keras": "tensorflow"}
 """By module: the framework whose models are made of it."""
 
 DECLARED = ("INPUT", "VOCABULARY", "CLASSES", "LABELS", "TARGET", "BATCH_SIZE", "LEARNING_RATE", "MOMENTUM", "WEIGHTS")
+NUMBERS = {"BATCH_SIZE": 64, "CLASSES": 10, "VOCABULARY": 1000, "LEARNING_RATE": 0.01, "MOMENTUM": 0.9}  # such as
 FUNCTIONS = ("loss", "optimizer", "data")
 MAKERS = ("model", "build")
 BASES = {"Module", "Cell", "HybridBlock", "Block", "Model", "Layer", "Sequential", "HybridSequential", "SequentialCell"}
@@ -121,10 +122,19 @@ class _File:
             for target in node.targets:
                 if isinstance(target, ast.Name) and target.id in names:
                     try:
-                        yield target.id, ast.literal_eval(node.value)
+                        value = ast.literal_eval(node.value)
                     except ValueError:
                         rule = f"{target.id} is read, and not run: write numbers, texts and tuples of them"
                         raise self._refuse(rule, node) from None
+                    usual, every = NUMBERS.get(target.id), value.values() if isinstance(value, dict) else [value]
+                    if usual and not all(
+                        isinstance(one, type(usual) | int) and (one > 0 or usual == 0.9) for one in every
+                    ):
+                        number = "whole number" if isinstance(usual, int) else "number"
+                        raise self._refuse(f"{target.id} = {value!r}: give a {number} above 0, such as {usual:g}", node)
+                    if target.id == "WEIGHTS" and not isinstance(value, dict):
+                        raise self._refuse('WEIGHTS: write {"name in the reference": "name here"}', node)
+                    yield target.id, value
 
     def framework(self) -> str:
         """The one that the file imports."""

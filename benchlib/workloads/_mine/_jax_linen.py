@@ -43,19 +43,15 @@ class Model(nnx.Module):
     def __init__(self, model: linen.Module, inputs: Iterable[Array]) -> None:
         self.of, self.deterministic = model, False
         rates: dict[tuple[str, ...], float] = {}
-        traces: list[set[Any]] = []
 
-        def note(call: Callable, inputs: tuple, named: dict[str, Any], context: Any) -> Any:
-            traces.append({one._trace for one in inputs if isinstance(one, jax.core.Tracer)})
-            if traces[-1] - traces[0]:  # those of the model itself
-                lifted = (
-                    "is called within a lifted transform (nn.RNN, nn.scan, nn.vmap, nn.remat), where no layer is seen"
-                )
-                raise ValueError(f"{type(context.module).__name__} {lifted}: write this part with flax.nnx")
+        def note(call: Callable, given: tuple, named: dict[str, Any], context: Any) -> Any:
+            if _traces(given) - _traces(inputs):
+                within = "is called within a lifted transform (such as nn.RNN, nn.scan or nn.remat), which hides layers"
+                raise ValueError(f"{type(context.module).__name__} {within}: write this part with flax.nnx")
             if isinstance(context.module, linen.Dropout):
                 rates[context.module.path] = context.module.rate
-                return inputs[0]
-            return call(*inputs, **named)
+                return given[0]
+            return call(*given, **named)
 
         with linen.intercept_methods(note):
             variables = model.init(jax.random.key(0), *inputs, **self._behaviour())
@@ -103,6 +99,11 @@ class Model(nnx.Module):
                 setattr(found, name, Layer())
             found = getattr(found, name, None)
         return found
+
+
+def _traces(given: Iterable[Any]) -> set[Any]:
+    """The traces that arrays are of: a transform makes one of its own."""
+    return {one._trace for one in given if isinstance(one, jax.core.Tracer)}
 
 
 def _is_whole(part: nnx.Module) -> bool:
