@@ -32,7 +32,7 @@ def test_the_layer_behind_which_a_model_is_other_is_named(tmp_path, monkeypatch)
         "workloads/cnn/pytorch.py", text.replace("self.conv2(self.relu(self.conv1(x)))", "self.conv2(self.conv1(x))")
     )
     (certificate,) = FixedLab(outputs=tmp_path / "outputs").certify([CNN.but(environment="bed")]).values()
-    assert "first apart between conv1 and conv2 (9." in certificate.why
+    assert "first apart between conv1 and conv2, through relu (9." in certificate.why
     assert certificate.why.endswith("perhaps no activation in place of ReLU")
 
 
@@ -71,7 +71,9 @@ def test_a_layer_or_a_part_of_a_step_is_named(monkeypatch, wrong, name, ours, it
 def test_an_activation_that_one_has_within_a_layer_is_no_difference():
     gated = SimpleNamespace(condition=CNN, job=SimpleNamespace(condition=CNN), results=Results({}, {}, {}))
     active, last = np.maximum(X, 0), "output of dense2/1"
-    said = parting._compare_layers(gated, {OUT: active, IN: active, last: Y}, {OUT: X, IN: active, last: X}, "0", True)
-    assert said[0].startswith("first apart at the output of dense2")
-    said = parting._compare_layers(gated, {OUT: Y, IN: Y}, {OUT: X, IN: X}, "0", True)
-    assert said[0].startswith("first apart at the output of dense1")
+    for found, expected, said in (
+        ({OUT: active, IN: active, last: Y}, {OUT: X, IN: active, last: X}, "at the output of dense2"),
+        ({OUT: Y, IN: Y}, {OUT: X, IN: X}, "at the output of dense1"),
+        ({OUT: X, IN: Y}, {OUT: X, "through pool/1": X[:0], IN: X}, "between dense1 and dense2, through pool"),
+    ):
+        assert parting._compare_layers(gated, found, expected, "0", True)[0].startswith(f"first apart {said} ")

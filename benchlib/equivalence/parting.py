@@ -1,8 +1,8 @@
-"""Where two models part: the layer, from a forward pass of both in eager mode with the same weights, or what agrees
-before the check that fails; and a guess at the cause, where one is plain.
-"""
+"""Where two models part: the layer, or what agrees before the check that fails; and a guess, where one is plain."""
 
 from __future__ import annotations
+
+from contextlib import ExitStack, suppress
 
 import numpy as np
 from scipy.special import erf
@@ -39,6 +39,7 @@ ALONE = {
     FAR: "small trials agree, so saturated values differ: perhaps a cut, or a small number within a logarithm",
     BATCH: "small trials agree, so a part of the batch is left out, or dropout differs at work",
 }  # by trial
+THROUGH = "through "  # a module without weights, which only the reference's session may name
 Arrays = dict[str, np.ndarray]
 Pairs = dict[str, tuple[np.ndarray, np.ndarray]]  # by name, of the condition and of the reference, in one shape
 
@@ -49,8 +50,7 @@ def with_parting(certificate: Certificate, gated: Gated, patience_s: float) -> C
     if certificate.verdict != DIFFERENT:
         return certificate
     asked = [name for name in ("outputs", "first loss", "gradients", "gradient size") if name in wrong]
-    trials = sorted((wrong[name] for name in asked if wrong[name]), key=ALONE.__contains__)  # small ones first
-    trial = next(iter(trials), "0")
+    trial = min((wrong[name] for name in asked if wrong[name]), key=ALONE.__contains__, default="0")  # a small one
     if not asked:
         said, kind = next((BEHIND[name] for name in BEHIND if name in wrong), ("", ""))
         parts = [said, _guess_change(gated, "0", kind)]
@@ -59,28 +59,24 @@ def with_parting(certificate: Certificate, gated: Gated, patience_s: float) -> C
     elif gated.condition.world_size > 1 or (layers := _layers(gated, int(trial), patience_s)) is None:
         return certificate
     else:
-        parts = _compare_layers(gated, *layers, trial, forward="gradient" not in asked[0])
+        parts = _compare_layers(gated, layers[0], layers[1], trial, forward="gradient" not in asked[0])
     return certificate.model_copy(update={"parts": "; ".join(filter(None, parts))})
 
 
-def _layers(gated: Gated, trial: int, patience_s: float) -> tuple[Arrays, Arrays] | None:
+def _layers(gated: Gated, trial: int, patience_s: float) -> tuple[Arrays, ...] | None:
     """``Session.layers`` of the condition and of its reference; None: a worker failed."""
-    workers: list[WorkerProcess] = []
-    try:
+    with suppress(WorkerFailed), ExitStack() as stack:
+        workers = []
         for one in (gated.condition, reference(gated.condition)):
             eager = one.but(mode="eager") if "eager" in frameworks.modes(one.framework) else one
             workers.append(WorkerProcess(eager, INITIAL_SEED, patience_s, knobs.of_gate(eager)))
+            stack.callback(workers[-1].end)
         for worker in workers:
             worker.finish_open()
             worker.ask("build", **gated.job.document())
             worker.ask("layers", trial=trial, file=str(worker.scratch / "layers.npz"))
-        found, expected = (_by_call(worker.arrays(worker.scratch / "layers.npz")) for worker in workers)
-        return found, expected
-    except WorkerFailed:
-        return None
-    finally:
-        for worker in workers:
-            worker.end()
+        return tuple(_by_call(worker.arrays(worker.scratch / "layers.npz")) for worker in workers)
+    return None
 
 
 def _by_call(arrays: Arrays) -> Arrays:
@@ -92,17 +88,21 @@ def _by_call(arrays: Arrays) -> Arrays:
 def _compare_layers(gated: Gated, found: Arrays, expected: Arrays, trial: str, forward: bool) -> list[str]:
     """The first place where layers part, or the gradient nearest to the loss; a guess; layers that only one calls."""
     eagerly, before = "" if gated.condition.mode == "eager" else "in eager mode ", ""
-    ours, its = ({_layer(name) for name in one} for one in (found, expected))
+    ours, its = ({_layer(name) for name in one if not name.startswith(THROUGH)} for one in (found, expected))
     sides = {"the condition": sorted(ours - its), "the reference": sorted(its - ours)}
     alone = "; ".join(f"only {who} calls {', '.join(some[:3])}" for who, some in sides.items() if some)
-    pairs, scaled = _pairs(found, expected), _guess_change(gated, trial, "gradient")
+    scaled, order = _guess_change(gated, trial, "gradient"), list(expected)
+    pairs = {name: pair for name, pair in _pairs(found, expected).items() if not name.startswith(THROUGH)}
     allowed, names = max(APART, tolerances(gated.condition)["outputs"]), list(pairs)
     for place, (name, pair) in enumerate(pairs.items(), 1):
         after = pairs[names[place]] if name.startswith("output") and names[place:] else pair
         within = after[0].size == pair[0].size and _distance(*map(np.ravel, after)) <= allowed
         if not within and not (apart := _distance(*pair)) <= allowed:  # one may have its activation within the layer
-            between = before and not name.startswith("output")
-            where = f"between {before} and {_layer(name)}" if between else f"at the {name.partition('/')[0]}"
+            where = f"at the {name.partition('/')[0]}"
+            if before and not name.startswith("output"):
+                some = order[order.index(names[place - 2]) : order.index(name)]
+                some = [_layer(one).removeprefix(THROUGH) for one in some if one.startswith(THROUGH)]
+                where = f"between {before} and {_layer(name)}" + f", through {', '.join(some)}" * bool(some)
             guess = _guess_layer(gated, pairs, name, before) or scaled
             return [f"{eagerly}first apart {where} ({apart:.1e})", guess, alone]
         before = _layer(name)

@@ -393,7 +393,9 @@ class Session:
             setattr(self, self._computes, timed)
 
     def layers(self, batch: tuple[Tensor, ...]) -> list[tuple[str, np.ndarray]]:
-        """The input and the output of each module that has weights of its own, and the loss."""
+        """The input and the output of each module that has weights of its own, and the loss; of others that hold none,
+        such as a pooling, the name (``through pool``).
+        """
         seen: list[tuple[str, np.ndarray]] = []
 
         def note(what: str, module: torch.nn.Module, given: tuple, named: dict, *results) -> None:
@@ -407,6 +409,9 @@ class Session:
                 before, after = partial(note, f"input of {name}"), partial(note, f"output of {name}")
                 hooks.append(_hook(module.register_forward_pre_hook, before))
                 hooks.append(_hook(module.register_forward_hook, after))
+            elif path and not any(True for _ in module.children()):
+                passed = partial(lambda what, *_: seen.append((what, np.zeros(0))), f"through {path}")
+                hooks.append(_hook(module.register_forward_hook, passed))
         with self._restore_untrained(), torch.no_grad(), self._mixed_precision():
             if self._trains:
                 seen.append(("loss", self.to_numpy(self._module.loss(self._model, batch))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def compare(given: Namespace) -> int:
     if len(conditions) < 2:
         raise BenchlibError(f"{given.files[0]}: one file in one mode has nothing to be compared with; give another one")
     compared = lab.compare(conditions, precision=HALF_WIDTH, budget_s=budget_s)
-    compared.budget_s = budget_s  # a lab that measures nothing knows of none
+    compared = replace(compared, budget_s=budget_s)  # a lab that measures nothing knows of none
     code = _end(workload, lab, compared.certificates.values(), compared)
     if compared.measurements:  # if not, none is the same as the first, and what an earlier comparison has written stays
         compared.save(lab.folder)

@@ -222,7 +222,7 @@ class _Model:
             self._build({"match": parts, "weights": self.document["weights"]}, self._weights())
             self.worker.ask("layers", trial=0, file=str(file))
             arrays = self.worker.arrays(file)
-        return [(name.rpartition("/")[0], array) for name, array in arrays.items()]
+        return [(name.rpartition("/")[0], one) for name, one in arrays.items() if not name.startswith("through")]
 
     def _weights(self) -> dict[str, np.ndarray]:
         """Numbers of all the reference's weights, none of which is the same everywhere."""
