@@ -57,7 +57,6 @@ class Classifier(nn.Cell):
         self.dropout = nn.Dropout(p=0.25)
         self.flatten = nn.Flatten()
         self.head = nn.Dense(8 * 4 * 4, 5)
-
     def construct(self, x):
         x = self.pool(self.relu(self.normalised(self.convolution(x))))
         return self.head(self.dropout(self.flatten(x)))

@@ -74,6 +74,7 @@ def test_an_activation_that_one_has_within_a_layer_is_no_difference():
     for found, expected, said in (
         ({OUT: active, IN: active, last: Y}, {OUT: X, IN: active, last: X}, "at the output of dense2"),
         ({OUT: Y, IN: Y}, {OUT: X, IN: X}, "at the output of dense1"),
+        ({IN: Y, last: X, "loss/1": Y}, {IN: X, last: X, "loss/1": X}, "between dense2 and the loss"),
         ({OUT: X, IN: Y}, {OUT: X, "through pool/1": X[:0], IN: X}, "between dense1 and dense2, through pool"),
     ):
         assert parting._compare_layers(gated, found, expected, "0", True)[0].startswith(f"first apart {said} ")

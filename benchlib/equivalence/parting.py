@@ -80,7 +80,6 @@ def _layers(gated: Gated, trial: int, patience_s: float) -> tuple[Arrays, ...] |
 
 
 def _by_call(arrays: Arrays) -> Arrays:
-    """Layers by name and the number of the call."""
     names = [name.rpartition("/")[0] for name in arrays]
     return {f"{name}/{names[:i].count(name) + 1}": arrays[f"{name}/{i}"] for i, name in enumerate(names)}
 
@@ -95,9 +94,10 @@ def _compare_layers(gated: Gated, found: Arrays, expected: Arrays, trial: str, f
     pairs = {name: pair for name, pair in _pairs(found, expected).items() if not name.startswith(THROUGH)}
     allowed, names = max(APART, tolerances(gated.condition)["outputs"]), list(pairs)
     for place, (name, pair) in enumerate(pairs.items(), 1):
-        after = pairs[names[place]] if name.startswith("output") and names[place:] else pair
-        within = after[0].size == pair[0].size and _distance(*map(np.ravel, after)) <= allowed
-        if not within and not (apart := _distance(*pair)) <= allowed:  # one may have its activation within the layer
+        later = (names[place:] or [name])[0]  # its activation may be within, its input in another order
+        beside = _layer(later) == _layer(name) or (name[0] == "o" and pairs[later][0].size == pair[0].size)
+        within = beside and _distance(*pairs[later]) <= allowed
+        if not within and not (apart := _distance(*pair)) <= allowed:
             where = f"at the {name.partition('/')[0]}"
             if before and not name.startswith("output"):
                 some = order[order.index(names[place - 2]) : order.index(name)]
