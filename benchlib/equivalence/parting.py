@@ -95,8 +95,8 @@ def _compare_layers(gated: Gated, found: Arrays, expected: Arrays, trial: str, f
     allowed, names = max(APART, tolerances(gated.condition)["outputs"]), list(pairs)
     for place, (name, pair) in enumerate(pairs.items(), 1):
         later = (names[place:] or [name])[0]  # its activation may be within, its input in another order
-        beside = _layer(later) == _layer(name) or (name[0] == "o" and pairs[later][0].size == pair[0].size)
-        within = beside and _distance(*pairs[later]) <= allowed
+        alike, same = pairs[later][0].size == pair[0].size, _layer(later) == _layer(name)
+        within = (alike if name.startswith("output") else same) and _distance(*pairs[later]) <= allowed
         if not within and not (apart := _distance(*pair)) <= allowed:
             where = f"at the {name.partition('/')[0]}"
             if before and not name.startswith("output"):

@@ -127,9 +127,8 @@ class _File:
                         rule = f"{target.id} is read, and not run: write numbers, texts and tuples of them"
                         raise self._refuse(rule, node) from None
                     usual, every = NUMBERS.get(target.id), value.values() if isinstance(value, dict) else [value]
-                    if usual and not all(
-                        isinstance(one, type(usual) | int) and (one > 0 or usual == 0.9) for one in every
-                    ):
+                    least = 0 if target.id == "MOMENTUM" else 1e-30
+                    if usual and not all(isinstance(one, type(usual) | int) and one >= least for one in every):
                         number = "whole number" if isinstance(usual, int) else "number"
                         raise self._refuse(f"{target.id} = {value!r}: give a {number} above 0, such as {usual:g}", node)
                     if target.id == "WEIGHTS" and not isinstance(value, dict):
